@@ -6,9 +6,10 @@
 //!
 //! A leaf that cannot be merged may have no room for what belongs to it. Whoever claimed that gives it back, and it stays in the array,
 //! where it is found. Once nothing else is left, the next eviction takes it over into the next array, where it is tried again: so what
-//! waits for one leaf does not keep the filter from what belongs to others.
+//! waits for one leaf does not keep the filter from what belongs to others. That is done while nodes are latched, so batches that have
+//! nothing to do with what is evicted then go over as they are.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use zonda_rt::{
     Mutex,
@@ -16,16 +17,16 @@ use zonda_rt::{
 };
 
 use super::records::Records;
-use crate::{merge::overlay, record::Record};
+use crate::{TreeError, merge::overlay, record::Record};
 
-/// Keys and values of a batch of records of two arrays; it ends with the first record beyond.
-const JOINED_BYTES: usize = 8 << 10;
+/// Bytes of a batch of records of several; it ends with the first record beyond.
+const JOINED_BYTES: u64 = 8 << 10;
 
-/// The records of one evicted node, or of a part of it.
-#[derive(Debug)]
+/// The records of one evicted node, or of a part of it, or of neighbours that found no room.
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     /// Its records.
-    pub(crate) records: Records,
+    pub(crate) records: Arc<Records>,
     /// None of them has a lower sequence number.
     pub(crate) oldest: u64,
     /// None of them has a higher one.
@@ -33,57 +34,91 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The records with these indexes, at least one.
-    fn only(&self, ranges: &[Range<usize>]) -> Self {
-        let slots = self.records.slots();
-        let records = ranges.iter().cloned().flatten().map(|index| slots.record(index));
-        Self { records: Records::of(records), oldest: self.oldest, newest: self.newest }
-    }
-
-    /// Adds its records and these older ones, each with its batch, as batches to `joined`.
-    fn join(self, older: &[(Record<'_>, &Self)], replaced: Replaced<'_>, joined: &mut Vec<Self>) {
-        if older.is_empty() {
-            joined.push(self);
-            return;
-        }
-        let oldest = older.iter().map(|(_, batch)| batch.oldest).fold(self.oldest, u64::min);
-        let newest = older.iter().map(|(_, batch)| batch.newest).fold(self.newest, u64::max);
-        let records = older.iter().map(|(record, _)| *record);
-        let records = overlay(records, self.records.slots().iter(), |old, new| replaced(&old, &new));
-        let mut left = records.as_slice();
-        while !left.is_empty() {
-            let mut bytes = 0;
-            let fits = |record: &&Record<'_>| {
-                let fits = bytes < JOINED_BYTES;
-                bytes += record.key.len() + record.value.len();
-                fits
-            };
-            let (these, others) = left.split_at(left.iter().take_while(fits).count());
-            joined.push(Self { records: Records::of(these.iter().copied()), oldest, newest });
-            left = others;
-        }
+    /// Sorted records of these batches.
+    fn of<'b>(records: Records, batches: impl Iterator<Item = &'b Self> + Clone) -> Self {
+        let oldest = batches.clone().map(|batch| batch.oldest).fold(u64::MAX, u64::min);
+        let newest = batches.map(|batch| batch.newest).fold(0, u64::max);
+        Self { records: Arc::new(records), oldest, newest }
     }
 }
 
 /// Hears of a record that is superseded, and of its successor.
 pub(crate) type Replaced<'a> = &'a mut dyn FnMut(&Record<'_>, &Record<'_>);
 
-/// What `newer` batches hold, and of `older` ones that of which they have nothing newer. Both are in key order, as is this.
-pub(super) fn joined(newer: Vec<Batch>, older: Vec<Batch>, replaced: Replaced<'_>) -> Vec<Batch> {
-    if newer.is_empty() {
-        return older;
-    }
-    let records: Vec<(Record<'_>, &Batch)> =
-        older.iter().flat_map(|batch| batch.records.slots().iter().map(move |record| (record, batch))).collect();
-    // Each takes those before the next.
-    let before = |next: &Batch| records.partition_point(|(record, _)| record.key < next.records.first_key());
-    let ends: Vec<usize> = newer.iter().skip(1).map(before).chain([records.len()]).collect();
-    let (mut joined, mut begin) = (Vec::with_capacity(newer.len()), 0);
-    for (batch, end) in newer.into_iter().zip(ends) {
-        batch.join(&records[begin..end], replaced, &mut joined);
-        begin = end;
+/// What `newer` batches hold, and of `older` ones that of which they have nothing newer. Both are in key order, as is this. Batches that
+/// lie between those of the other kind stay as they are; the records of those that overlap are put together.
+pub(super) fn joined(newer: &[Batch], older: &[Batch], replaced: Replaced<'_>) -> Vec<Batch> {
+    let (mut newer, mut older) = (newer, older);
+    let mut joined = Vec::with_capacity(newer.len() + older.len());
+    while !(newer.is_empty() && older.is_empty()) {
+        let (new_count, old_count) = next_together(newer, older);
+        let (new, newer_left) = newer.split_at(new_count);
+        let (old, older_left) = older.split_at(old_count);
+        match (new, old) {
+            (alone, []) | ([], alone) => joined.extend_from_slice(alone),
+            _ => put_together(new, old, replaced, &mut joined),
+        }
+        (newer, older) = (newer_left, older_left);
     }
     joined
+}
+
+/// How many of the first `newer` and `older` batches come before all of the others: those of one kind that end before the other begins, or
+/// of both kinds as far as they overlap.
+fn next_together(newer: &[Batch], older: &[Batch]) -> (usize, usize) {
+    let before = |these: &[Batch], others: &[Batch]| {
+        let first = others.first().map(|other| other.records.first_key());
+        first.map_or(these.len(), |first| these.partition_point(|batch| batch.records.last_key() < first))
+    };
+    match (before(newer, older), before(older, newer)) {
+        (0, 0) => {}
+        counts => return counts,
+    }
+    let (mut counts, mut end) = ((0, 0), newer[0].records.first_key().max(older[0].records.first_key()));
+    loop {
+        let (new, old) = (newer.get(counts.0), older.get(counts.1));
+        let begins = |batch: &&Batch| batch.records.first_key() <= end;
+        if let Some(batch) = new.filter(begins) {
+            (counts.0, end) = (counts.0 + 1, end.max(batch.records.last_key()));
+        } else if let Some(batch) = old.filter(begins) {
+            (counts.1, end) = (counts.1 + 1, end.max(batch.records.last_key()));
+        } else {
+            return counts;
+        }
+    }
+}
+
+/// Adds the records of batches that overlap to `joined`, in batches.
+fn put_together(newer: &[Batch], older: &[Batch], replaced: Replaced<'_>, joined: &mut Vec<Batch>) {
+    let of = |batches| <[Batch]>::iter(batches).flat_map(|batch| batch.records.slots().iter());
+    let records = overlay(of(older), of(newer), |old, new| replaced(&old, &new));
+    let mut left = records.as_slice();
+    while !left.is_empty() {
+        let bytes = left.iter().map(|record| (record.key.len() + record.value.len()) as u64);
+        let (these, others) = left.split_at(fitting(bytes));
+        let (first, last) = (these[0].key, these[these.len() - 1].key);
+        let from = spanning(newer, first, last).iter().chain(spanning(older, first, last));
+        joined.push(Batch::of(Records::of(these.iter().copied()), from));
+        left = others;
+    }
+}
+
+/// The batches that overlap `[first, last]`.
+fn spanning<'b>(batches: &'b [Batch], first: &[u8], last: &[u8]) -> &'b [Batch] {
+    let begin = batches.partition_point(|batch| batch.records.last_key() < first);
+    let end = batches.partition_point(|batch| batch.records.first_key() <= last);
+    &batches[begin.min(end)..end]
+}
+
+/// How many of things with so many `bytes` make a batch.
+fn fitting(bytes: impl Iterator<Item = u64>) -> usize {
+    let mut sum = 0;
+    let begins_within = |&bytes: &u64| {
+        let begins_within = sum < JOINED_BYTES;
+        sum += bytes;
+        begins_within
+    };
+    bytes.take_while(begins_within).count()
 }
 
 /// What of a batch found no room.
@@ -92,6 +127,19 @@ struct Rest {
     batch: usize,
     /// Indexes of records.
     ranges: Vec<Range<usize>>,
+    bytes: u64,
+}
+
+/// Records with these indexes.
+fn count_of(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(Range::len).sum()
+}
+
+/// What was given back, and why the first of it was.
+#[derive(Debug, Default)]
+struct GivenBack {
+    rests: Vec<Rest>,
+    why: Option<TreeError>,
 }
 
 /// Batches in key order; their ranges are disjoint.
@@ -101,7 +149,7 @@ pub(crate) struct BatchArray {
     next: AtomicUsize,
     /// Batches that are not, or not wholly, in the leaves.
     left: AtomicUsize,
-    rests: Mutex<Vec<Rest>>,
+    given_back: Mutex<GivenBack>,
     memory_bytes: u64,
 }
 
@@ -114,7 +162,7 @@ impl BatchArray {
         let records: u64 = batches.iter().map(|batch| batch.records.memory_bytes()).sum();
         let memory_bytes = records + (batches.len() * size_of::<Batch>() + size_of::<Self>()) as u64;
         let left = AtomicUsize::new(batches.len());
-        Self { batches: batches.into(), next: AtomicUsize::new(0), left, rests: Mutex::default(), memory_bytes }
+        Self { batches: batches.into(), next: AtomicUsize::new(0), left, given_back: Mutex::default(), memory_bytes }
     }
 
     /// The next batch that nobody has claimed, and its index; whoever claims it inserts it and calls [`finish`](Self::finish), or
@@ -133,22 +181,68 @@ impl BatchArray {
     }
 
     /// A claimed batch is in the leaves but for its records with these indexes, at least one.
-    pub(crate) fn give_back(&self, batch: usize, ranges: Vec<Range<usize>>) {
-        self.rests.lock().push(Rest { batch, ranges });
+    pub(super) fn give_back(&self, batch: usize, ranges: Vec<Range<usize>>, why: TreeError) {
+        let bytes = self.bytes_of(batch, &ranges);
+        let mut given_back = self.given_back.lock();
+        given_back.rests.push(Rest { batch, ranges, bytes });
+        given_back.why.get_or_insert(why);
+    }
+
+    /// About the memory of the records of a batch with these indexes.
+    pub(super) fn bytes_of(&self, batch: usize, ranges: &[Range<usize>]) -> u64 {
+        let records = &self.batches[batch].records;
+        records.memory_bytes() * count_of(ranges) as u64 / records.slots().len() as u64
     }
 
     /// Whether nothing is left but what was given back. That stays so: nobody claims any of it.
     pub(crate) fn is_given_back(&self) -> bool {
-        let given_back = self.rests.lock().len();
-        // Of those left more and more are given back, and never less than all were counted.
-        given_back > 0 && self.left.load(Ordering::SeqCst) == given_back
+        self.all_given_back(&self.given_back.lock())
     }
 
-    /// What was given back.
+    fn all_given_back(&self, given_back: &GivenBack) -> bool {
+        // Of those left more and more are given back, and never less than all were counted.
+        let count = given_back.rests.len();
+        count > 0 && self.left.load(Ordering::SeqCst) == count
+    }
+
+    /// Why something was given back, once nothing else is left, and whether nothing of the array went down.
+    pub(super) fn why_given_back(&self) -> Option<(TreeError, bool)> {
+        let given_back = self.given_back.lock();
+        let why = given_back.why.clone().filter(|_| self.all_given_back(&given_back))?;
+        let is_all =
+            given_back.rests.len() == self.batches.len() && given_back.rests.iter().all(|rest| self.is_whole(rest));
+        Some((why, is_all))
+    }
+
+    fn is_whole(&self, rest: &Rest) -> bool {
+        count_of(&rest.ranges) == self.batches[rest.batch].records.slots().len()
+    }
+
+    /// What was given back, small ones together. A batch of which all was is shared, not copied.
     pub(super) fn rest(&self) -> Vec<Batch> {
-        let mut rests = self.rests.lock();
+        let rests = &mut self.given_back.lock().rests;
         rests.sort_unstable_by_key(|rest| rest.batch);
-        rests.iter().map(|rest| self.batches[rest.batch].only(&rest.ranges)).collect()
+        let (mut left, mut batches) = (rests.as_slice(), Vec::with_capacity(rests.len()));
+        while !left.is_empty() {
+            let (these, others) = left.split_at(fitting(left.iter().map(|rest| rest.bytes)));
+            batches.push(self.only(these));
+            left = others;
+        }
+        batches
+    }
+
+    fn only(&self, rests: &[Rest]) -> Batch {
+        if let [rest] = rests
+            && self.is_whole(rest)
+        {
+            return self.batches[rest.batch].clone();
+        }
+        let of = |rest: &Rest| &self.batches[rest.batch];
+        let records = rests.iter().flat_map(|rest| {
+            let slots = of(rest).records.slots();
+            rest.ranges.iter().cloned().flatten().map(move |index| slots.record(index))
+        });
+        Batch::of(Records::of(records), rests.iter().map(of))
     }
 
     /// Batches that are not in the leaves.
@@ -203,7 +297,11 @@ mod tests {
 
     fn batch(keys: &[&[u8]], oldest: u64) -> Batch {
         let records = Records::of(keys.iter().map(|key| Record { key, kind: Kind::Inline, value: key }));
-        Batch { records, oldest, newest: oldest + 1 }
+        Batch { records: Arc::new(records), oldest, newest: oldest + 1 }
+    }
+
+    fn why() -> TreeError {
+        TreeError::from(zonda_pages::PageError::Busy)
     }
 
     fn array() -> BatchArray {
@@ -240,14 +338,13 @@ mod tests {
         let claimed: Vec<usize> = std::iter::from_fn(|| array.claim()).map(|(index, _)| index).collect();
         assert_eq!(claimed, [0, 1, 2]);
         let only = |index| std::iter::once(index..index + 1).collect();
-        array.give_back(2, only(0));
-        assert!(!array.finish() && !array.is_given_back(), "one is on its way");
-        array.give_back(0, only(1));
-        assert!(array.is_given_back());
+        array.give_back(2, only(0), TreeError::Closed);
+        assert!(!array.finish() && array.why_given_back().is_none() && !array.is_given_back(), "one is on its way");
+        array.give_back(0, only(1), why());
+        assert!(array.is_given_back() && matches!(array.why_given_back(), Some((TreeError::Closed, false))));
         let rest = array.rest();
-        let keys: Vec<_> = rest.iter().map(|batch| (batch.records.first_key(), batch.records.slots().len())).collect();
-        assert_eq!(keys, [(&b"d"[..], 1), (&b"h"[..], 1)]);
-        assert_eq!((rest[0].oldest, rest[0].newest), (7, 8));
+        assert!(rest.len() == 1 && rest[0].records.slots().iter().map(|record| record.key).eq([b"d", b"h"]));
+        assert_eq!((rest[0].oldest, rest[0].newest), (7, 10));
     }
 
     #[test]
@@ -255,22 +352,58 @@ mod tests {
         let older = vec![batch(&[b"a", b"d"], 3), batch(&[b"f", b"g"], 5)];
         let newer = vec![batch(&[b"b", b"c"], 20), batch(&[b"f"], 10)];
         let mut replaced = Vec::new();
-        let all = joined(newer, older, &mut |old, new| replaced.push((old.key.to_vec(), new.key.to_vec())));
+        let all = joined(&newer, &older, &mut |old, new| replaced.push((old.key.to_vec(), new.key.to_vec())));
         assert_eq!(replaced, [(b"f".to_vec(), b"f".to_vec())]);
         assert_eq!(all.iter().map(|batch| (batch.oldest, batch.newest)).collect::<Vec<_>>(), [(3, 21), (5, 11)]);
         let array = BatchArray::new(all);
         assert_eq!(array.between(b"", None).map(|record| record.key[0]).collect::<Vec<_>>(), b"abcdfg");
-        let alone = joined(Vec::new(), vec![batch(&[b"a"], 3)], &mut |_, _| panic!("there is nothing newer"));
+        let alone = joined(&[], &[batch(&[b"a"], 3)], &mut |_, _| panic!("there is nothing newer"));
         assert_eq!(alone.len(), 1);
     }
 
+    /// However much waits, the eviction that takes it over holds latches meanwhile.
     #[test]
-    fn batches_of_two_arrays_do_not_grow_without_end() {
+    fn what_was_given_back_goes_over_as_it_is_unless_something_overlaps_it() {
+        let value = [7; 8 << 10];
+        let long = |key: &[u8], oldest| {
+            let records = Records::of(std::iter::once(Record { key, kind: Kind::Inline, value: &value }));
+            Batch { records: Arc::new(records), oldest, newest: oldest + 1 }
+        };
+        let array = BatchArray::new(vec![long(b"b", 7), long(b"f", 5), long(b"h", 9)]);
+        for index in 0..3 {
+            array.claim().expect("there are three");
+            array.give_back(index, std::iter::once(0..1).collect(), why());
+        }
+        let newer = [batch(&[b"a"], 20), batch(&[b"e", b"g"], 22), batch(&[b"x", b"y"], 24)];
+        let all = joined(&newer, &array.rest(), &mut |_, _| panic!("all keys differ"));
+        let is_of = |batch: &Batch, of: &Batch| Arc::ptr_eq(&batch.records, &of.records);
+        let (first, last) = (&array.batches()[0], &array.batches()[2]);
+        assert!(is_of(&all[0], &newer[0]) && is_of(&all[1], first), "copied");
+        assert!(is_of(&all[all.len() - 2], last) && is_of(&all[all.len() - 1], &newer[2]), "copied");
+        let (keys, bounds): (Vec<_>, Vec<_>) = all[2..all.len() - 2]
+            .iter()
+            .map(|batch| (batch.records.first_key()[0], (batch.oldest, batch.newest)))
+            .unzip();
+        assert_eq!((keys, bounds), (b"eg".to_vec(), vec![(5, 23), (22, 23)]));
+        let array = BatchArray::new(all);
+        assert_eq!(array.between(b"", None).map(|record| record.key[0]).collect::<Vec<_>>(), b"abefghxy");
+    }
+
+    #[test]
+    fn batches_that_were_given_back_do_not_grow_without_end_and_small_ones_become_fewer() {
         let keys: Vec<[u8; 1_000]> = (0..100).map(|number| [number; 1_000]).collect();
-        let older = keys.iter().map(|key| batch(&[key], 3)).collect();
-        let all = joined(vec![batch(&[b"\x32"], 9)], older, &mut |_, _| panic!("all keys differ"));
-        assert_eq!(all.iter().map(|batch| batch.records.slots().len()).sum::<usize>(), 101);
-        assert!(all.iter().all(|batch| batch.records.memory_bytes() < 12_000) && all.len() < 30, "{}", all.len());
-        BatchArray::new(all);
+        let array = BatchArray::new(keys.iter().map(|key| batch(&[key], 3)).collect());
+        for index in 0..100 {
+            array.claim().expect("there are as many");
+            array.give_back(index, std::iter::once(0..1).collect(), why());
+        }
+        let older = array.rest();
+        let around: [&[u8]; 2] = [b"\x01", b"\x60"];
+        let all = joined(&[batch(&around, 9)], &older, &mut |_, _| panic!("all keys differ"));
+        for (batches, records) in [(older, 100), (all, 102)] {
+            assert_eq!(batches.iter().map(|batch| batch.records.slots().len()).sum::<usize>(), records);
+            assert!(batches.iter().all(|batch| batch.records.memory_bytes() < 12_000) && batches.len() < 30);
+            BatchArray::new(batches);
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write. What found no room in its leaf is
 //! no reason to wait: it moves on into the new array, below what leaves now.
 
-use std::{collections::BinaryHeap, sync::Arc};
+use std::{collections::BinaryHeap, ops::Range, sync::Arc};
 
 use zonda_pages::PageId;
 use zonda_rt::{atomic::Ordering, epoch::Guard};
@@ -18,7 +18,7 @@ use super::{
     array::{Replaced, joined},
     unlink::Reach,
 };
-use crate::FilterEviction;
+use crate::{FilterEviction, TreeError};
 
 /// Of how many nodes or bytes one leaves.
 pub(super) const LEAVING_ONE_IN: u64 = 4;
@@ -45,6 +45,8 @@ impl Filter {
         if given_back.is_some_and(|array| !array.is_given_back()) || !wanted(self) {
             return false;
         }
+        // Before anything is latched.
+        let rest = given_back.map_or_else(Vec::new, BatchArray::rest);
         self.unlink_emptied(&mut evicting, around, &guard);
         let mut held = match self.eviction {
             FilterEviction::Nodes => self.latch_all(self.coldest(&guard), &guard),
@@ -54,11 +56,12 @@ impl Filter {
         let mut batches = self.take_out_all(&mut held);
         // The hand may have come round: from the greatest keys to the least.
         batches.sort_unstable_by(|left, right| left.records.first_key().cmp(right.records.first_key()));
-        let batches = joined(batches, given_back.map_or_else(Vec::new, BatchArray::rest), replaced);
+        let batches = joined(&batches, &rest, replaced);
         let left = !batches.is_empty();
         if left {
             let array = BatchArray::new(batches);
             self.array_bytes.store(array.memory_bytes(), Ordering::Relaxed);
+            self.waiting_bytes.store(0, Ordering::Relaxed);
             self.array.publish(Arc::new(array), around.epoch);
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
@@ -87,6 +90,13 @@ impl Filter {
             let is_empty = || self.nodes.get(path.leaf()).oldest() == NONE;
             is_empty() && !self.unlink(&path, Reach::Tree, around, guard) && path.has_beside()
         });
+    }
+
+    /// Of a claimed batch of `array` these records, at least one, found no room.
+    pub(super) fn give_back(&self, array: &BatchArray, batch: usize, ranges: Vec<Range<usize>>, why: TreeError) {
+        // First: the next eviction, which begins from nothing, may follow at once.
+        self.waiting_bytes.fetch_add(array.bytes_of(batch, &ranges), Ordering::Relaxed);
+        array.give_back(batch, ranges, why);
     }
 
     /// Inserted by everybody: the array goes.
@@ -190,7 +200,7 @@ impl Filter {
         if latched.content.records.is_none() {
             self.valid_nodes.fetch_sub(1, Ordering::SeqCst);
         }
-        Some(Batch { records: records?, oldest: latched.node.oldest(), newest: latched.content.newest })
+        Some(Batch { records: Arc::new(records?), oldest: latched.node.oldest(), newest: latched.content.newest })
     }
 }
 

@@ -177,27 +177,28 @@ impl Tree {
     /// Inserts a batch that nobody has claimed.
     ///
     /// # Errors
-    /// Those of merging the leaves that grew too large; what found room is in the leaves all the same. `Poisoned` where something found
-    /// none and the store has stopped.
+    /// Those of merging the leaves that grew too large, and of evicting; what found room is in the leaves all the same. `Poisoned` where the
+    /// store has stopped.
     fn insert_batch(&self, filter: &Filter) -> Result<Turn> {
         let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(Turn::Nothing) };
         let Some((index, batch)) = array.claim() else { return Ok(Turn::Nothing) };
         let Insertion { overfull, not_brought_in, rest, why } = self.insert(batch);
-        if !rest.is_empty() {
-            array.give_back(index, rest);
-        } else if array.finish() {
-            filter.take_array_out(self.around());
+        let turn = why.map_or(Turn::Inserted, Turn::Left);
+        match &turn {
+            Turn::Left(why) => filter.give_back(&array, index, rest, why.clone()),
+            _ if array.finish() => filter.take_array_out(self.around()),
+            _ => {}
         }
         drop::<Arc<_>>(array);
         // All of them: who takes the next batch knows nothing of these leaves.
         let relieved = overfull.into_iter().map(|id| self.relieve_in_round(id)).fold(Ok(()), Result::and);
         not_brought_in.map_or(relieved, Err)?;
         self.hold_memory();
-        if let Some(why) = why {
-            return self.poison.check().map(|()| Turn::Left(why));
+        if matches!(turn, Turn::Left(_)) {
+            return self.poison.check().map(|()| turn);
         }
         self.make_buffer_room()?;
-        Ok(Turn::Inserted)
+        Ok(turn)
     }
 
     /// Puts the records of a batch into buffers, run by run.

@@ -114,6 +114,8 @@ pub(crate) struct Filter {
     valid_nodes: AtomicU64,
     record_bytes: AtomicU64,
     array_bytes: AtomicU64,
+    /// Of what of the array found no room.
+    waiting_bytes: AtomicU64,
     evictions: AtomicU64,
     /// Records that were copied for ranges.
     #[cfg(test)]
@@ -136,6 +138,7 @@ impl Filter {
             valid_nodes: AtomicU64::new(0),
             record_bytes: AtomicU64::new(0),
             array_bytes: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             #[cfg(test)]
             copied: AtomicU64::new(0),

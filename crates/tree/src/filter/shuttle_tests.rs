@@ -11,7 +11,7 @@ use zonda_rt::{
 
 use super::{Around, AsOf, Filter};
 use crate::{
-    FilterEviction,
+    FilterEviction, TreeError,
     record::{Kind, Record},
     snapshot::Snapshots,
 };
@@ -79,7 +79,7 @@ impl Scene {
                 assert!(before <= record.value[0], "*down*: an older record came over a newer one");
             }
             if left > 0 {
-                array.give_back(index, std::iter::once(0..left).collect());
+                self.filter.give_back(&array, index, std::iter::once(0..left).collect(), TreeError::Closed);
             } else if array.finish() {
                 let present = self.filter.array(&self.epoch.pin()).expect("nobody else takes it out");
                 assert!(Arc::ptr_eq(&present, &array), "an array came over one that was not inserted yet");
