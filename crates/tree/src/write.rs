@@ -566,7 +566,7 @@ impl Tree {
             self.waits.during(Cause::Checkpoint, || self.checkpoint_if_due())?;
         }
         match self.make_memory_room() {
-            Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
+            Err(error) if deletes && can_wait(&error) => return Ok(()),
             outcome => outcome?,
         }
         if deletes { Ok(()) } else { self.admit_pressing(pages) }

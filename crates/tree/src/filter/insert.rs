@@ -3,8 +3,8 @@
 //!
 //! A run of any length goes into the leaf's buffer; one that makes it too large is merged at once, as after a put. The pool
 //! merges the fullest buffers first, so a long run is the next to go anyway. A buffer has an end all the same: what has no room in one that
-//! cannot be merged stays in the array, and is nothing to whoever writes elsewhere until all of the filter's room is taken by such records.
-//! A leaf is asked to be merged once for all batches of an array, however many have something for it.
+//! cannot be merged stays in the array, and is nothing to whoever writes elsewhere until there are far more such records than the filter
+//! may hold. A leaf is asked to be merged once for all batches of an array, however many have something for it.
 
 use std::{ops::Range, sync::Arc};
 
@@ -98,27 +98,22 @@ impl Tree {
         self.drain(filter).map(|()| true)
     }
 
-    /// Serves a filter that is far over its share until it is not, or nothing more of it finds room.
+    /// Serves a filter that is far over its share until it is not, or nothing of what makes it so finds room.
     fn drain(&self, filter: &Filter) -> Result<()> {
-        let (mut spin, mut left, mut held_before) = (Spin::new(), None, u64::MAX);
+        let (mut spin, mut before) = (Spin::new(), (u64::MAX, u64::MAX));
         while filter.is_full() {
             self.poison.check()?;
-            match self.insert_batch(filter)? {
-                Turn::Inserted => continue,
-                Turn::Left(why) => {
-                    left = Some(why);
-                    continue;
-                }
-                Turn::Nothing => {}
+            if !matches!(self.insert_batch(filter)?, Turn::Nothing) {
+                continue;
             }
-            let held = filter.held_bytes();
-            if let Some(why) = left.take()
-                && held >= held_before
+            let now = (filter.waiting_bytes(), filter.moving_bytes());
+            if now.0 >= before.0
+                && let Some(why) = filter.why_stuck(before.1, &self.epoch.pin())
             {
                 return Err(why);
             }
             if self.evict_from(filter, Filter::is_full) {
-                held_before = held;
+                before = now;
             } else {
                 // Others have the last batches, or evict: they go on without us.
                 spin_wait(&mut spin);

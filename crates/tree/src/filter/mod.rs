@@ -39,8 +39,9 @@
 //! waited for and none is taken under one. Readers and writers latch one node. Only an eviction holds several, in memory and
 //! briefly; whoever unlinks a node tries its neighbour's latch. After latching, the way is validated, else it is walked again.
 //!
-//! Deletes are tombstones here as in buffers. Nothing in the filter is ever refused for want of memory: writers evict before they log, and
-//! are refused there if all that makes the filter full waits for leaves that cannot be merged.
+//! Deletes are tombstones here as in buffers. Nothing in the filter is ever refused for want of memory: writers evict before they log. What
+//! waits for leaves that cannot be merged takes room away, but a quarter stays for what moves. Only where far more waits than that those who
+//! put are refused, wherever they write.
 
 mod array;
 mod cell;
@@ -80,7 +81,7 @@ pub(crate) use records::Records;
 pub(crate) use upper::{AsOf, Window};
 
 use crate::{
-    FilterEviction,
+    BATCH_BYTES_MAX, FilterEviction, TreeError,
     index::{Index, Path},
     key::separator_bytes,
     record::Record,
@@ -270,12 +271,40 @@ impl Filter {
 
     /// Whether the next eviction is due.
     pub(crate) fn is_due(&self) -> bool {
-        self.held_bytes() > self.limit_bytes
+        self.moving_bytes() > self.room_bytes()
     }
 
-    /// Whether writers must make room before they go on: an eighth over the limit.
+    /// Whether writers must make room before they go on: an eighth over the limit, or too much waits for leaves that cannot be merged.
     pub(crate) fn is_full(&self) -> bool {
-        self.held_bytes() > self.limit_bytes + self.limit_bytes / 8
+        self.moving_bytes() > self.room_bytes() + self.limit_bytes / 8 || self.waits_too_much()
+    }
+
+    /// What was here when a leaf was first found to be such a one may wait for it, a batch of some writers beside.
+    fn waits_too_much(&self) -> bool {
+        self.waiting_bytes() > self.limit_bytes + 2 * BATCH_BYTES_MAX as u64
+    }
+
+    /// What there is room for beside what waits for leaves that cannot be merged: a quarter at the least, so that nobody who writes to
+    /// other leaves has to wait for these.
+    fn room_bytes(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.waiting_bytes()).max(self.limit_bytes / 4)
+    }
+
+    fn moving_bytes(&self) -> u64 {
+        self.held_bytes().saturating_sub(self.waiting_bytes())
+    }
+
+    /// Memory of what was given back of the present array.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Why what waits does, if that keeps the filter full although all of the array was tried: too much waits, or nothing went down and what
+    /// moves is not less than `moved_bytes`.
+    fn why_stuck(&self, moved_bytes: u64, guard: &Guard<'_>) -> Option<TreeError> {
+        let (why, none_went_down) = self.array.load(guard)?.why_given_back()?;
+        let is_stuck = self.waits_too_much() || none_went_down && self.moving_bytes() >= moved_bytes;
+        is_stuck.then_some(why)
     }
 
     /// What evicting and inserting makes less.

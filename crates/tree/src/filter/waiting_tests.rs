@@ -105,3 +105,53 @@ fn a_leaf_that_cannot_be_merged_is_asked_once_for_all_batches_of_an_array() {
         assert_eq!(tree.empty_filter().is_ok(), !is_damaged, "it is asked again");
     }
 }
+
+#[test]
+fn a_filter_full_of_what_one_leaf_has_no_room_for_keeps_nobody_from_writing_elsewhere() {
+    let (_store, tree) = scene(options(64 << 10), true);
+    put_what_will_wait(&tree);
+    for number in 1_000..2_000 {
+        put(&tree, &key(2 * number + 1)).expect("others have room");
+        tree.delete(&key(2 * number), Durability::Buffered).expect("others have room");
+    }
+    assert!(filter(&tree).waiting_bytes() > 3 * (64 << 10) && !filter(&tree).is_full());
+    let refused = |written: crate::tree::Result<()>| written.is_err_and(|error| is_damage(&error));
+    for nth in [0, 1, WAITING - 1, WAITING] {
+        assert!(refused(put(&tree, &first_key(nth))) && refused(tree.delete(&first_key(nth), Durability::Buffered)));
+    }
+    tree.poison.check().expect("nothing has failed");
+    assert!(has_what_waits(&tree) && has(&tree, &key(2_001), &[7; 1_000]) && has(&tree, &key(3_999), &[7; 1_000]));
+    let mut value = Vec::new();
+    assert!(!tree.get_into(&key(2_000), &mut value).expect("in memory"));
+}
+
+/// What others put meanwhile is no reason to take it for stuck.
+#[test]
+fn a_writer_is_not_refused_while_something_goes_down() {
+    let (store, tree) = scene(options(64 << 10), true);
+    let tree = Arc::new(tree);
+    put_what_will_wait(&tree);
+    tree.empty_filter().expect_err("its page is damaged");
+    let elsewhere = |nth: u32| [&key(4_001)[..], &nth.to_be_bytes()].concat();
+    let add = move |tree: &Tree, nths: std::ops::Range<u32>| {
+        let last = tree.log.next_sequence() - 1;
+        for key in nths.map(elsewhere) {
+            let record = Record { key: &key, kind: Kind::Inline, value: &[7; 1_000] };
+            tree.filter_record(filter(tree), &record, &(last..=last));
+        }
+    };
+    add(&tree, 0..40);
+    assert!(filter(&tree).is_full());
+    let (weak, has_added, before) = (Arc::downgrade(&tree), AtomicBool::new(false), filter(&tree).evictions());
+    store.watch_reads(move || {
+        let Some(tree) = weak.upgrade() else { return };
+        // A merge of the leaf that takes them, behind an eviction by who waits.
+        if filter(&tree).evictions() > before + 1 && !has_added.swap(true, Ordering::SeqCst) {
+            add(&tree, 40..80);
+        }
+    });
+    let merges = tree.stats().merges;
+    put(&tree, &key(6_001)).expect("others have room");
+    assert!(tree.stats().merges > merges && !filter(&tree).is_full());
+    assert!((0..80).all(|nth| has(&tree, &elsewhere(nth), &[7; 1_000])), "nobody added them");
+}
