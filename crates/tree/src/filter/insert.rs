@@ -189,9 +189,7 @@ impl Tree {
         let relieved = overfull.into_iter().map(|id| self.relieve_in_round(id)).fold(Ok(()), Result::and);
         not_brought_in.map_or(relieved, Err)?;
         self.hold_memory();
-        if matches!(turn, Turn::Left(_)) {
-            return self.poison.check().map(|()| turn);
-        }
+        self.poison.check()?;
         self.make_buffer_room()?;
         Ok(turn)
     }

@@ -155,3 +155,22 @@ fn a_writer_is_not_refused_while_something_goes_down() {
     assert!(tree.stats().merges > merges && !filter(&tree).is_full());
     assert!((0..80).all(|nth| has(&tree, &elsewhere(nth), &[7; 1_000])), "nobody added them");
 }
+
+#[test]
+fn buffers_stay_within_their_memory_also_where_something_waits() {
+    let (_store, tree) = scene(TreeOptions { buffer_bytes: 512 << 10, ..options(2 << 20) }, true);
+    put_what_will_wait(&tree);
+    tree.empty_filter().expect_err("its page is damaged");
+    tree.make_buffer_room().expect("others can go");
+    assert!(filter(&tree).evict(tree.around(), |_| true, &mut |_, _| ()));
+    for number in 1_000..KEYS {
+        let key = key(2 * number + 1);
+        let record = Record { key: &key, kind: Kind::Inline, value: &[7; 200] };
+        let guard = tree.epoch.pin();
+        let path = tree.index.find(&key, &guard);
+        tree.apply_latched(&mut tree.table.lock(path.leaf()), &path, std::iter::once(record), 0);
+    }
+    assert!(tree.pool.is_over());
+    tree.serve_filter().expect("it takes a batch of which something waits");
+    assert!(filter(&tree).waiting_bytes() > 0 && !tree.pool.is_over());
+}
