@@ -18,7 +18,8 @@ use crate::{
     merge::{DeadPointer, Frame, FullKeys, Plan, check_records, live, overlay, plan_records},
     metalog::Upsert,
     record::Record,
-    tree::{Placed, Result, Tree},
+    relocate::is_damage,
+    tree::{Placed, Result, Tree, is_no_space},
 };
 
 /// Neighbours that are joined at once at most.
@@ -91,7 +92,8 @@ impl Tree {
     /// Merges all buffers and joins underfull leaves, in key order. `progress` hears of leaves done and in all.
     ///
     /// # Errors
-    /// `NoSpace`, those of the device.
+    /// `NoSpace`, those of the device. Leaves that cannot be read, or have no room for what waits above them, are left as they are, and all
+    /// others are compacted before that is told.
     pub(crate) fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.check_writable()?;
         let mut done = 0;
@@ -99,20 +101,34 @@ impl Tree {
             done += leaves;
             progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
         };
-        self.empty_filter()?;
-        self.merge_all(&mut report)?;
+        let mut left = Ok(());
+        // Merges below may give what it wants.
+        leave(self.empty_filter(), |error| is_damage(error) || is_no_space(error), &mut left)?;
+        leave(self.merge_all(&mut report), is_damage, &mut left)?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
-            let leaves;
-            (leaves, next) = self.compact_group(&key, Fill::Close)?;
+            let (leaves, after) = match self.compact_group(&key, Fill::Close) {
+                // The leaf with its neighbours; the next one is tried with those that follow.
+                Err(error) if is_damage(&error) => {
+                    leave(Err(error), is_damage, &mut left)?;
+                    (1, self.index.find(&key, &self.epoch.pin()).high())
+                }
+                group => group?,
+            };
+            next = after;
             report(leaves);
         }
         self.flush_meta()?;
-        self.reclaim_garbage()
+        self.reclaim_garbage()?;
+        left
     }
 
     /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device; damage once all others are merged.
     pub(crate) fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut left = Ok(());
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let leaf = {
@@ -122,10 +138,10 @@ impl Tree {
                 path.leaf()
             };
             // One that others keep busy is left to them.
-            self.flush_leaf(leaf)?;
+            leave(self.flush_leaf(leaf).map(drop), is_damage, &mut left)?;
             report(1);
         }
-        Ok(())
+        left
     }
 
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
@@ -311,6 +327,22 @@ impl Tree {
         self.leaves.fetch_add(count(after), Ordering::Relaxed);
         self.leaves.fetch_sub(count(before), Ordering::Relaxed);
         self.counters.leaf_merges.fetch_add(before.saturating_sub(after) as u64, Ordering::Relaxed);
+    }
+}
+
+/// Keeps an error after which `others` may go on for when they have, if it is the first.
+///
+/// # Errors
+/// Any other.
+fn leave(outcome: Result<()>, others: impl FnOnce(&TreeError) -> bool, left: &mut Result<()>) -> Result<()> {
+    match outcome {
+        Err(error) if others(&error) => {
+            if left.is_ok() {
+                *left = Err(error);
+            }
+            Ok(())
+        }
+        outcome => outcome,
     }
 }
 

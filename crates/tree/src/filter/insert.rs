@@ -16,6 +16,7 @@ use crate::{
     TreeError,
     buffer_end::Coming,
     record::Record,
+    relocate::is_damage,
     tree::{Result, Tree},
     waits::Cause,
     write::Applied,
@@ -154,17 +155,19 @@ impl Tree {
         left.map_or(Ok(()), Err)
     }
 
-    /// Inserts all batches that nobody has claimed; returns why something of them found no room.
+    /// Inserts all batches that nobody has claimed; returns why something of them found no room, or which damage was met.
     ///
     /// # Errors
-    /// As [`insert_batch`](Self::insert_batch).
+    /// As [`insert_batch`](Self::insert_batch), but for damage: others go on.
     fn insert_all(&self, filter: &Filter) -> Result<Option<TreeError>> {
         let mut left = None;
         loop {
-            match self.insert_batch(filter)? {
-                Turn::Nothing => return Ok(left),
-                Turn::Inserted => {}
-                Turn::Left(why) => left = Some(why),
+            match self.insert_batch(filter) {
+                Ok(Turn::Nothing) => return Ok(left),
+                Ok(Turn::Inserted) => {}
+                Ok(Turn::Left(error)) => left = Some(error),
+                Err(error) if is_damage(&error) => left = Some(error),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -174,3 +174,27 @@ fn buffers_stay_within_their_memory_also_where_something_waits() {
     tree.serve_filter().expect("it takes a batch of which something waits");
     assert!(filter(&tree).waiting_bytes() > 0 && !tree.pool.is_over());
 }
+
+#[test]
+fn compaction_goes_on_behind_leaves_that_it_cannot_merge() {
+    for filter_bytes in [2 << 20, 0] {
+        let (_store, tree) = scene(options(filter_bytes), true);
+        if filter_bytes > 0 {
+            put_what_will_wait(&tree);
+        } else {
+            put(&tree, &first_key(0)).expect("its buffer has room");
+        }
+        for number in 400..KEYS - 400 {
+            tree.delete(&key(2 * number), Durability::Buffered).expect("room");
+        }
+        put(&tree, &key(4_001)).expect("room");
+        let (before, first) = (tree.stats().leaves, tree.leaf_of(&key(0)).0);
+        assert!(tree.compact(&mut |_, _| {}).is_err_and(|error| is_damage(&error)));
+        tree.poison.check().expect("nothing has failed");
+        let leaves = tree.stats().leaves;
+        assert!(leaves * 3 < before, "{leaves} leaves of {before}");
+        let is_buffered = |id: &PageId| tree.table.lock_shared(*id).location().buffer().is_some();
+        assert!((0..tree.table.len()).map(PageId).filter(is_buffered).eq([first]), "something was not merged");
+        assert!(has(&tree, &key(4_001), &[7; 1_000]));
+    }
+}
