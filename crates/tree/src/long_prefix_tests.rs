@@ -244,10 +244,10 @@ fn what_finds_no_room_in_a_full_store_stays_above_its_leaf_and_the_store_goes_on
     }
 }
 
-/// Nor is it a reason not to open the store.
+/// Nor is it a reason not to open the store, with the filter that it had or without one.
 #[test]
 fn what_recovery_finds_no_room_for_stays_above_its_leaf() {
-    for design in [Design::BTree, Design::BfTree] {
+    for (design, with_filter) in [Design::BTree, Design::BfTree].into_iter().flat_map(|d| [(d, true), (d, false)]) {
         let mut life = Life::behind_a_filter(design);
         life.tree.checkpoint().expect("room");
         life.put(b"z", &[2; 4]);
@@ -255,13 +255,15 @@ fn what_recovery_finds_no_room_for_stays_above_its_leaf() {
         life.tree.sync_to(life.tree.log.next_sequence() - 1).expect("room");
         let store = life.store.reopen(Survives::Flushed);
         store.wire().set_full_of_pages(true);
-        let options = life.tree.options.clone();
+        let mut options = life.tree.options.clone();
+        options.filter_bytes = if with_filter { options.filter_bytes } else { 0 };
         let tree = recover::open(Arc::clone(&store) as Arc<dyn PageStore>, options, &mut |_| ()).expect("no failure");
         let life = Life { store, tree, model: life.model };
         assert_eq!(life.filter().valid_nodes(), 1, "{design:?}: nothing was in the way");
         life.check();
         life.tree.checkpoint().expect("no page is written for it");
         let mut life = life.reopen(Survives::Flushed);
+        assert_eq!(life.tree.filter.is_some(), with_filter, "{design:?}: it has room now");
         life.check();
         life.tree.empty_filter().expect("room");
         life.put(b"z", &[4; 4]);

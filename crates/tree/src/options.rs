@@ -147,7 +147,8 @@ pub struct TreeOptions {
     /// Memory for leaf buffers in bytes. Inner nodes, leaf table and log rings come on top; see `Engine::stats`.
     pub buffer_bytes: u64,
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
-    /// be opened with another value every time.
+    /// be opened with another value every time. One that is opened with what some leaf has no room for, as it is full or a page is damaged,
+    /// has a small filter for that all the same, until it is opened again.
     pub filter_bytes: u64,
     /// The most that the record cache may grow to, in bytes; 0: there is none. Of the designs only [`Design::Adb`] has one. It starts
     /// without memory ([`Engine::set_record_cache_bytes`](crate::Engine::set_record_cache_bytes)).

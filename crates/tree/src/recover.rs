@@ -15,6 +15,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     RecoveryProgress, TreeError, TreeOptions,
     checkpoint_extra::CheckpointExtra,
+    filter::Filter,
     image,
     index::{Index, LeafEntry},
     leaf_table::{LeafTable, Location},
@@ -81,6 +82,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
     let mut tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
     tree.log_left_out = replayed.left_out;
+    tree.filter.get_or_insert_with(|| Filter::new(SPARE_FILTER_BYTES, tree.options.filter_eviction));
     let leaves = ReplayedLeaves::new(&structure);
     drop(structure.leaves);
     apply_images(&tree, &start, &leaves, progress)?;
@@ -90,10 +92,22 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut replaying = Replaying { apply: &mut apply, progress };
     log::replay(&*store, &structure.sessions, stretch, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
+    settle_filter(&mut tree);
     if !tree.options.read_only {
         tidy(&tree)?;
     }
     Ok(tree)
+}
+
+/// What recovery gives a filter that was not asked for, in case something finds no room in its leaf.
+const SPARE_FILTER_BYTES: u64 = 64 << 10;
+
+/// Recovery is over: the filter keeps what found no room in its leaf. One that was not asked for goes if that is nothing.
+fn settle_filter(tree: &mut Tree) {
+    tree.unmerged.begin_round();
+    let is_spare = tree.options.filter_bytes == 0;
+    tree.filter.take_if(|filter| is_spare && filter.is_empty());
+    tree.filter.iter_mut().for_each(Filter::fit_limit);
 }
 
 /// Reclaim steps before recovery writes anything.
@@ -431,8 +445,8 @@ impl MetaVisitor for Building<'_> {
     }
 }
 
-/// Applies the records that the checkpoint found in memory, all to leaves: what buffers held, then the batch array, then the filter, so
-/// that the newest wins.
+/// Applies the records that the checkpoint found in memory, all to leaves that have room: what buffers held, then the batch array, then the
+/// filter, so that the newest wins.
 fn apply_images(
     tree: &Tree,
     start: &CheckpointStart,

@@ -69,7 +69,7 @@ pub(crate) enum Applied {
     Fine,
     /// The leaf's buffer has this many bytes, more than a buffer should.
     Overfull(PageId, usize),
-    /// The record is nowhere but in the log: the leaf's buffer is at its end. The store has stopped, unless recovery has a filter for it.
+    /// The record is nowhere but in the log: the leaf's buffer is at its end. The store has stopped, unless recovery puts it into the filter.
     Not,
 }
 
@@ -371,9 +371,8 @@ impl Tree {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                // What recovery finds no room for goes into the filter, if there is one.
-                let may_stay_above = self.filter.is_some() && self.recovering.load(Ordering::Acquire);
-                let made = match may_stay_above {
+                // What recovery finds no room for goes into the filter.
+                let made = match self.recovering.load(Ordering::Acquire) {
                     true => self.makes_room_for_run(id, coming).is_ok(),
                     false => self.makes_room_in(id, coming),
                 };
@@ -499,7 +498,7 @@ impl Tree {
             Applied::Overfull(id, _) => self.relieve_in_round(id),
             Applied::Not => {
                 self.poison.check()?;
-                let filter = self.filter.as_ref().expect("without one the store has stopped");
+                let filter = self.filter.as_ref().expect("recovery has one");
                 // It may be of an image, which does not tell the number.
                 self.filter_record(filter, record, &(FIRST_SEQUENCE..=sequence));
                 Ok(())

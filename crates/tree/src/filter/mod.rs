@@ -307,6 +307,11 @@ impl Filter {
         is_stuck.then_some(why)
     }
 
+    /// Raises the limit to what recovery has left here and a quarter more, so that nobody is refused for that.
+    pub(crate) fn fit_limit(&mut self) {
+        self.limit_bytes = self.limit_bytes.max(self.held_bytes() / 4 * 5);
+    }
+
     /// What evicting and inserting makes less.
     pub(crate) fn held_bytes(&self) -> u64 {
         let (records, array) = (self.record_bytes.load(Ordering::Relaxed), self.array_bytes.load(Ordering::Relaxed));

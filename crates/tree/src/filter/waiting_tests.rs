@@ -106,6 +106,37 @@ fn a_leaf_that_cannot_be_merged_is_asked_once_for_all_batches_of_an_array() {
     }
 }
 
+/// Nor need there be a filter that was asked for: recovery has one in case, which goes with the first life that does not need it.
+#[test]
+fn recovery_asks_a_leaf_that_cannot_be_merged_once_and_opens() {
+    for (is_damaged, filter_bytes) in [(true, 64 << 10), (true, 0), (false, 64 << 10), (false, 0)] {
+        let (store, tree) = scene(options(2 << 20), is_damaged);
+        tree.checkpoint().expect("room");
+        put_what_will_wait(&tree);
+        drop(tree);
+        for _ in 0..2 {
+            let (store, tree, reads) = reopen(&store, options(filter_bytes), !is_damaged);
+            let reads = reads.load(Ordering::SeqCst);
+            // By a record that makes its buffer large, and by one that finds no room there, which is tried in two ways.
+            assert!(reads > 0 && reads <= 3, "{reads} reads");
+            assert!(filter(&tree).valid_nodes() > 0 && has_what_waits(&tree));
+            tree.checkpoint().expect("it writes no page");
+            if is_damaged {
+                for number in 0..100 {
+                    put(&tree, &key(2_001 + 2 * number)).expect("others have room");
+                }
+                assert!(put(&tree, &first_key(WAITING)).is_err_and(|error| is_damage(&error)));
+            }
+            assert!(has_what_waits(&tree));
+            drop(tree);
+            drop(store);
+        }
+        let (_store, tree, _) = reopen(&store, options(filter_bytes), false);
+        assert_eq!(tree.filter.is_some(), is_damaged || filter_bytes > 0);
+        assert!(has_what_waits(&tree));
+    }
+}
+
 #[test]
 fn a_filter_full_of_what_one_leaf_has_no_room_for_keeps_nobody_from_writing_elsewhere() {
     let (_store, tree) = scene(options(64 << 10), true);
