@@ -229,3 +229,51 @@ fn compaction_goes_on_behind_leaves_that_it_cannot_merge() {
         assert!(has(&tree, &key(4_001), &[7; 1_000]));
     }
 }
+
+/// Of what waits, of what is newer on its way down, and of what the leaf has.
+#[test]
+fn values_of_what_waits_die_once_when_they_are_superseded() {
+    let (store, tree) = scene(TreeOptions { value_inline_bytes_max: 1_024, ..options(2 << 20) }, false);
+    for nth in 0..WAITING {
+        let value: &[u8] = if nth % 8 == 0 { &[1; 2_000] } else { &[7; 1_000] };
+        tree.put(&first_key(nth), value, Durability::Buffered).expect("room");
+    }
+    store.wire().set_full_of_pages(true);
+    assert!(tree.empty_filter().is_err() && filter(&tree).waiting_bytes() > 0);
+    assert_eq!(store.wire().released_value_bytes(), 0);
+    // What was under way when the leaf was found to have no room.
+    let last = tree.log.next_sequence() - 1;
+    for round in 2..5_u8 {
+        for nth in (0..WAITING).step_by(16) {
+            let (key, mut value) = (first_key(nth), Vec::new());
+            let kind = if nth % 48 == 0 && round == 4 { Kind::Tombstone } else { Kind::Pointer };
+            if kind == Kind::Pointer {
+                tree.values.write(&key, &[round; 2_000]).expect("room").encode(&mut value);
+            }
+            tree.filter_record(filter(&tree), &Record { key: &key, kind, value: &value }, &(last..=last));
+        }
+        assert!(tree.empty_filter().is_err() && filter(&tree).valid_nodes() == 0);
+    }
+    let before = store.wire().released_value_bytes();
+    assert!(before > 0, "what waited was superseded there");
+    store.wire().set_full_of_pages(false);
+    tree.empty_filter().expect("room");
+    tree.compact(&mut |_, _| {}).expect("room");
+    let (mut dead, mut live) = (0, 0);
+    for (at, payload) in store.value_chunks() {
+        match tree.value_liveness(at, &payload).expect("sound") {
+            Liveness::Live => live += 1,
+            Liveness::Dead => dead += payload.len() as u64,
+            Liveness::Unknown => panic!("all is merged"),
+        }
+    }
+    assert!(store.wire().released_value_bytes() == dead && dead > before, "of {dead} bytes");
+    let mut value = Vec::new();
+    for nth in (0..WAITING).step_by(8) {
+        let found = tree.get_into(&first_key(nth), &mut value).expect("readable");
+        live -= i32::from(found);
+        let round = if nth % 16 == 0 { 4 } else { 1 };
+        assert!(found == (nth % 48 != 0) && (!found || value == [round; 2_000]), "{nth}");
+    }
+    assert_eq!(live, 0);
+}
