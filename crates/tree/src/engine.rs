@@ -334,6 +334,11 @@ impl Engine {
         if tree.relieve_waiting()? {
             return Ok(Step::Progress);
         }
+        match tree.sweep() {
+            Err(error) if !can_wait(&error) => return Err(error),
+            Ok(true) => return Ok(Step::Progress),
+            Ok(false) | Err(_) => {}
+        }
         let is_ahead = tree.pool.is_nearly_over() && tree.overfull.are_more(tree.written()) && tree.has_room_to_spare();
         if !is_ahead && !tree.pool.is_far_over() {
             return Ok(Step::Idle);

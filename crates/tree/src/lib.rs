@@ -70,6 +70,7 @@ mod slots;
 mod snapshot;
 mod sparse;
 mod stats;
+mod sweep;
 #[cfg(test)]
 #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "the scenes of shuttle_tests need less of it"))]
 mod testing;

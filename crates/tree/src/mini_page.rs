@@ -266,7 +266,7 @@ impl Tree {
         let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);
-            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, claim)) {
+            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, claim, Merge::EVICTING)) {
                 Err(error) if is_damage(&error) => {
                     damage = Some(error);
                     false
@@ -328,8 +328,8 @@ impl Tree {
 
     /// Merges a claimed mini-page, if its leaf still has it. The claim goes before anything is written: as long as there is one, the head
     /// stands, whatever others evict behind it. Returns whether the mini-page is gone.
-    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<bool> {
-        let merged = match self.merge_once(claim.leaf(), Merge::EVICTING, Some(&claim)) {
+    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>, how: Merge) -> Result<bool> {
+        let merged = match self.merge_once(claim.leaf(), how, Some(&claim)) {
             Err(error) if is_damage(&error) => {
                 return self.move_out_of_the_way(ring, &claim).then_some(true).ok_or(error);
             }
@@ -402,6 +402,6 @@ impl Tree {
 }
 
 /// The mini-page that was claimed, if the latched leaf still has it.
-fn claimed<'b>(location: &'b Location, claim: &Claim<'_>) -> Option<&'b Buffer> {
+pub(crate) fn claimed<'b>(location: &'b Location, claim: &Claim<'_>) -> Option<&'b Buffer> {
     location.buffer().filter(|buffer| buffer.memory_at().addr().get() == claim.address())
 }

@@ -9,6 +9,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::{
     BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions,
+    flush::Merge,
     leaf_page::LeafPage,
     record::Record,
     recover,
@@ -371,7 +372,7 @@ fn only_the_mini_page_that_was_claimed_is_merged() {
     let (copied, counts) = (life.tree.stats().mini_pages.copied, life.tree.stats());
     life.reads_of(12);
     assert_eq!(life.tree.stats().mini_pages.copied, copied + 1);
-    assert!(life.tree.merge_claimed(ring, claim).expect("room"), "what was claimed is gone");
+    assert!(life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room"), "what was claimed is gone");
     let kept = Some(MiniPage { dirty: 1, ..life.mini_page(10).expect("the copy stays") });
     assert_eq!((life.mini_page(10), life.mini_page(10).map(|mini| mini.records)), (kept, Some(2)));
     let now = life.tree.stats();
@@ -380,7 +381,7 @@ fn only_the_mini_page_that_was_claimed_is_merged() {
     life.tree.flush_leaf(life.tree.leaf_of(&key(10)).0).expect("room");
     life.reads_of(12);
     let claim = ring.claim().expect("there is one");
-    assert!(life.tree.merge_claimed(ring, claim).expect("room"));
+    assert!(life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room"));
     let then = life.tree.stats().mini_pages;
     assert_eq!((then.dropped, then.merged), (now.mini_pages.dropped + 1, now.mini_pages.merged));
 }
@@ -432,5 +433,68 @@ fn a_latched_leaf_at_the_head_keeps_nobody_from_looking_further() {
         assert_eq!(left, [false; 3], "{eviction:?}");
         drop(first);
         assert!(life.evict() && life.mini_page(0).is_none(), "{eviction:?}");
+    }
+}
+
+/// A ring full of changes that nobody reads, and the background of a store in which nobody writes any more.
+fn full_of_changes(keys: u64) -> Life {
+    let life = Life::with_pages(keys, small());
+    // A few of each leaf.
+    (0..keys).step_by(14).for_each(|number| life.put(number));
+    assert!(!life.tree.sweep().expect("room"), "somebody wrote since the last look");
+    life
+}
+
+/// Gets each of `numbers` and lets the background go on after each; returns how many pages were read.
+fn reads_beside_sweeps(life: &Life, numbers: &[u64]) -> u64 {
+    let read = |number: &u64| {
+        let reads = life.reads_of(*number);
+        while life.tree.sweep().expect("room") {}
+        reads
+    };
+    numbers.iter().map(read).sum()
+}
+
+#[test]
+fn where_nobody_writes_the_ring_becomes_a_cache_of_what_is_read() {
+    let keys = 6_000;
+    let life = full_of_changes(keys);
+    // As many as their records have room for, one of each leaf: not beside the changes.
+    let favourites: Vec<u64> = (0..keys).step_by(100).map(|number| number + 50).collect();
+    let dirty = || favourites.iter().filter_map(|number| life.mini_page(*number)).map(|page| page.dirty).sum::<usize>();
+    let changed = dirty();
+    assert!(changed > 100, "the ring holds changes");
+    let (merges, leaves) = (life.tree.stats().merges, life.tree.stats().leaves);
+    for _ in 0..40 {
+        reads_beside_sweeps(&life, &favourites);
+    }
+    assert_eq!(reads_beside_sweeps(&life, &favourites), 0, "all have their place");
+    assert!(dirty() < changed, "what was changed and not read made room");
+    let merged = life.tree.stats().merges - merges;
+    assert!(merged <= leaves, "each change was written once: {merged} merges of {leaves} leaves");
+    life.tree.check(&mut |_, _| (), &mut |problem| panic!("{problem}")).expect("a whole store");
+}
+
+#[test]
+fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
+    let keys = 6_000;
+    let life = full_of_changes(keys);
+    let merges = || life.tree.stats().merges;
+    let before = merges();
+    for _ in 0..100 {
+        assert!(!life.tree.sweep().expect("room"), "nobody reads");
+    }
+    assert_eq!(merges(), before);
+    let numbers: Vec<u64> = (0..keys).step_by(6).collect();
+    let reads = reads_beside_sweeps(&life, &numbers);
+    let swept = merges() - before;
+    assert!(swept > 0 && swept <= reads / 8, "{swept} merges for {reads} reads");
+    let before = merges();
+    for number in (0..keys).step_by(60) {
+        life.put(number);
+        let written = merges();
+        assert!((number..number + 30).step_by(2).map(|number| life.reads_of(number)).sum::<u64>() > 0);
+        assert!(!life.tree.sweep().expect("room"), "somebody wrote");
+        assert_eq!(merges(), written, "after {before}");
     }
 }

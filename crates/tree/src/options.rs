@@ -43,7 +43,7 @@ pub struct MiniPages {
 
 impl Default for MiniPages {
     fn default() -> Self {
-        Self { copy_on_access_percent: 10, promotion_percent: 50, scan_promotion_percent: 50, bytes_max: 2048 }
+        Self { copy_on_access_percent: 10, promotion_percent: 100, scan_promotion_percent: 50, bytes_max: 2048 }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
     snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
     sparse::Search,
     stats::Counters,
+    sweep::Sweep,
     unmerged::Unmerged,
     values::ValueLog,
     waits::Waits,
@@ -78,6 +79,7 @@ pub(crate) struct Tree {
     pub(crate) values: ValueLog,
     pub(crate) stripes: Stripes,
     pub(crate) relief: Relief,
+    pub(crate) sweep: Mutex<Sweep>,
     /// Batches hold it shared, whoever opens a snapshot exclusively: a batch is all or nothing to snapshots.
     pub(crate) batch_gate: RwLock<()>,
     pub(crate) session: Session,
@@ -182,6 +184,7 @@ impl Tree {
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             relief: Relief::default(),
+            sweep: Mutex::new(Sweep::default()),
             batch_gate: RwLock::new(()),
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),
@@ -403,6 +406,11 @@ impl Tree {
         if self.is_torn.load(Ordering::SeqCst) { self.poison.check() } else { Ok(()) }
     }
 
+    /// Leaves whose pages point reads asked for.
+    pub(crate) fn leaf_reads(&self) -> u64 {
+        self.counters.all(|mine| &mine.leaf_reads)
+    }
+
     /// Counts and memory.
     pub(crate) fn stats(&self) -> EngineStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -430,7 +438,7 @@ impl Tree {
             leaves: u64::from(self.leaves.load(Ordering::Relaxed)),
             height: u32::try_from(self.index.levels(&self.epoch.pin())).unwrap_or(u32::MAX),
             gets: counters.all(|mine| &mine.gets),
-            leaf_reads: counters.all(|mine| &mine.leaf_reads),
+            leaf_reads: self.leaf_reads(),
             leaves_scanned: counters.all(|mine| &mine.leaves_scanned),
             puts: counters.all(|mine| &mine.puts),
             merges: get(&counters.merges),

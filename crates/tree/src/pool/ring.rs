@@ -47,6 +47,8 @@ use crate::limits::RING_BYTES_MAX;
 const HEADROOM_SHARE: u64 = 32;
 /// But no more than this: 25 MB a second each.
 const HEADROOM_BYTES_MAX: u64 = 128 << 10;
+/// Where room is made ahead of readers, it is this part of the ring.
+const READERS_AHEAD_SHARE: u64 = 32;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
 /// Of what evictors are at, at the head, no more than this part of the ring counts as gone.
@@ -230,6 +232,16 @@ impl Ring {
         Piece::of(content).is_before(before, self.inner.segment)
     }
 
+    /// Where the next mini-page goes that no listed piece is good for.
+    pub(crate) fn tail(&self) -> u64 {
+        self.inner.state.lock().tail
+    }
+
+    /// Whether a claimed mini-page lies before the address, or outside of the ring.
+    pub(crate) fn is_before(&self, claim: &Claim<'_>, address: u64) -> bool {
+        !self.inner.state.lock().address_of(claim.content).is_ok_and(|at| at >= address)
+    }
+
     /// Bytes of memory held.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.inner.held_bytes.load(Ordering::Relaxed)
@@ -259,6 +271,12 @@ impl Ring {
     /// Whether a reader must make room before it caches anything.
     pub(crate) fn is_over_for_readers(&self) -> bool {
         self.is_within_of(self.inner.headroom_of_readers(), self.inner.span_max())
+    }
+
+    /// Whether readers have room for as much as they may cache until the background comes again.
+    pub(crate) fn has_room_ahead_of_readers(&self) -> bool {
+        let ahead = self.inner.span_max() / READERS_AHEAD_SHARE;
+        !self.is_within_of(self.inner.headroom_of_readers() + ahead, self.inner.span_max())
     }
 
     /// Whether less than `headroom` is left of `most`.
