@@ -296,7 +296,10 @@ impl Mount<'_> {
     fn count_live(&mut self) {
         for (_, inode) in self.catalogue.files() {
             for extent in inode.extents.iter() {
-                self.report.extents_lost += u64::from(!self.ground.revive(extent));
+                if !self.ground.revive(extent) {
+                    self.report.extents_lost += 1;
+                    self.ground.space().keep_generation(extent.generation);
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex};
 
 use crate::budget::Share;
-use crate::format::{Identity, ZoneHeader};
+use crate::format::{GENERATION_MAX, Identity, ZoneHeader};
 use crate::gauge::Gauges;
 use crate::scan::subzones_of;
 use crate::stream::STREAM_ID_MAX;
@@ -189,6 +189,15 @@ impl Space {
             return None;
         }
         Some(table.slot(zone).generation).filter(|&generation| generation != 0)
+    }
+
+    /// Somebody refers to a zone of this generation, which is gone: no zone is given its number again, or what was in one were taken for
+    /// what is in the other. A number that no zone ever had is passed over.
+    pub fn keep_generation(&self, generation: u64) {
+        if generation <= GENERATION_MAX {
+            let mut table = self.core.table.lock();
+            table.issued = table.issued.max(generation);
+        }
     }
 
     /// Whether a zone is known to be lost. No device call.
