@@ -1,4 +1,4 @@
-//! Whoever asks one call for durability has it, whatever the store's default is.
+//! Whoever asks one call for durability has it, whatever the store's default is; who asks for none has the default.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
@@ -13,13 +13,14 @@ use zonda_rt::{sim, sleep};
 /// A call that writes, as durably as it is told.
 type Call = fn(&Db, Durability) -> Result<()>;
 
-const CALLS: [(&str, Call); 7] = [
+const CALLS: [(&str, Call); 8] = [
     ("put", |db, durability| db.put_with("a", "2", durability)),
     ("delete", |db, durability| db.delete_with("a", durability)),
     ("compare_and_swap", |db, durability| db.compare_and_swap_with("a", None, Some(b"3"), durability).map(drop)),
     ("fetch_update", |db, durability| db.fetch_update_with("a", |_| Update::Put(vec![4]), durability).map(drop)),
     ("ingest", |db, durability| db.ingest_with([("b", "1"), ("c", "1")], durability).map(drop)),
     ("delete_range", |db, durability| db.delete_range_with("b"..="c", durability).map(drop)),
+    ("delete_prefix", |db, durability| db.delete_prefix_with("b", durability).map(drop)),
     ("write", |db, durability| {
         let mut batch = zonda::Batch::new();
         batch.put("d", "1");
@@ -27,17 +28,51 @@ const CALLS: [(&str, Call); 7] = [
     }),
 ];
 
+/// The same calls without a word about it.
+const PLAIN_CALLS: [(&str, fn(&Db) -> Result<()>); 8] = [
+    ("put", |db| db.put("a", "2")),
+    ("delete", |db| db.delete("a")),
+    ("compare_and_swap", |db| db.compare_and_swap("a", None, Some(b"3")).map(drop)),
+    ("fetch_update", |db| db.fetch_update("a", |_| Update::Put(vec![4])).map(drop)),
+    ("ingest", |db| db.ingest([("b", "1"), ("c", "1")]).map(drop)),
+    ("delete_range", |db| db.delete_range("b"..="b").map(drop)),
+    ("delete_prefix", |db| db.delete_prefix("c").map(drop)),
+    ("write", |db| {
+        let mut batch = zonda::Batch::new();
+        batch.put("d", "1");
+        db.write(batch)
+    }),
+];
+
+fn device() -> Arc<MemDevice> {
+    Arc::new(MemDevice::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap())
+}
+
+#[test]
+fn a_call_that_asks_for_nothing_is_as_durable_as_the_store_says() {
+    for (default, is_flushed) in [(Durability::Buffered, false), (Durability::Synced, true)] {
+        let device = device();
+        let options = options().background(false).durability(default);
+        let db = Db::open_device(Arc::clone(&device) as Arc<dyn ZonedDevice>, &options).unwrap();
+        for (name, call) in PLAIN_CALLS {
+            let before = device.counters().flushes;
+            call(&db).unwrap();
+            assert_eq!(device.counters().flushes > before, is_flushed, "{name}, {default:?}");
+        }
+    }
+}
+
 #[test]
 fn a_synced_call_flushes_and_a_buffered_one_does_not() {
     for default in [Durability::Buffered, Durability::Synced] {
-        let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap());
+        let device = device();
         let options = options().background(false).durability(default);
         let db = Db::open_device(Arc::clone(&device) as Arc<dyn ZonedDevice>, &options).unwrap();
         for (name, call) in CALLS {
             let before = device.counters().flushes;
             call(&db, Durability::Buffered).unwrap();
             assert_eq!(device.counters().flushes, before, "{name}, buffered");
-            if name == "delete_range" {
+            if name.starts_with("delete_") {
                 db.ingest_with([("b", "1")], Durability::Buffered).unwrap();
             }
             if name == "compare_and_swap" {
@@ -55,7 +90,7 @@ fn a_synced_call_flushes_and_a_buffered_one_does_not() {
 fn a_buffered_write_behind_a_synced_one_is_handed_over_in_time_on_an_idle_store() {
     for seed in 0..8 {
         sim::run(seed, || {
-            let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap());
+            let device = device();
             let db = Db::open_device(Arc::clone(&device) as Arc<dyn ZonedDevice>, &options()).unwrap();
             for _ in 0..3 {
                 sleep(Duration::from_millis(300));
