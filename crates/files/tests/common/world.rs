@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     /// Of logs, written to blocks.
     pub(crate) spilled_bytes: u64,
     pub(crate) moved_while_open: u64,
+    /// Writers that went on in a file that held something.
+    pub(crate) gone_on: u64,
     pub(crate) steps: u64,
     /// Tables that were placed beside those that they overlap, and beside neighbours.
     pub(crate) placed_by_keys: u64,
@@ -168,7 +170,7 @@ impl World {
     }
 
     fn step(&mut self, tally: &mut Tally) -> Result<(), FileError> {
-        match self.rng.below(22) {
+        match self.rng.below(23) {
             0..=2 => self.unrefused(Self::create),
             3..=8 => self.append(),
             9..=10 => self.sync(),
@@ -185,6 +187,7 @@ impl World {
                 self.follow();
                 Ok(())
             }
+            21 => self.unrefused(|world| world.go_on(tally)),
             _ => self.unrefused(|world| world.clean(tally)),
         }
     }
@@ -221,6 +224,21 @@ impl World {
         self.rename_model(|names| {
             names.insert(name, id);
         });
+        self.writers.push((id, writer));
+        Ok(())
+    }
+
+    /// At the end of a file that was closed, perhaps by a cut. It has one writer at a time.
+    fn go_on(&mut self, tally: &mut Tally) -> Result<(), FileError> {
+        if self.writers.len() >= 4 {
+            return Ok(());
+        }
+        let name = self.any_name();
+        let writer = self.store.append_to(&name)?;
+        let id = self.names[&name];
+        assert!(self.writers.iter().all(|(other, _)| *other != id), "seed {}: two writers of file {id}", self.seed);
+        assert_eq!(writer.size_bytes(), self.files[&id].bytes.len() as u64, "seed {}: file {id}", self.seed);
+        tally.gone_on += u64::from(writer.size_bytes() > 0);
         self.writers.push((id, writer));
         Ok(())
     }
