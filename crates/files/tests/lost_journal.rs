@@ -185,3 +185,32 @@ fn a_record_that_is_damaged_is_told() {
     let (store, report) = FileStore::mount(device, options_with("liza-zns")).unwrap();
     assert_eq!((report.damage(), store.check().unwrap().findings), (None, vec![]));
 }
+
+/// What was written to a log whose creation is lost with the end of the journal is still in its zone: it is no other file's (I5).
+#[test]
+fn a_log_has_nothing_of_one_whose_creation_is_lost() {
+    let device = device();
+    let store = format(&device);
+    let log = |name: &str| {
+        let mut log = store.create(&path(name), FileTags::of(FileKind::Log)).unwrap();
+        log.append(&[7; 100]).unwrap();
+        log.sync().unwrap();
+        // Nobody closes it: the power goes.
+        std::mem::forget(log);
+    };
+    log("/kept");
+    log("/lost");
+    let journal = journal_zones(&store)[0];
+    // The last record.
+    rewrite(&device, journal, |bytes| {
+        let last = bytes.len() - BLOCK;
+        bytes[last + 8] ^= 1;
+    });
+    let store = mounted(&device).unwrap();
+    assert_eq!(store.list(&path("/")).unwrap(), [path("/kept")]);
+    std::mem::forget(store.create(&path("/new"), FileTags::of(FileKind::Log)).unwrap());
+    store.sync_names().unwrap();
+    let store = mounted(&device).unwrap();
+    let bytes = ["/kept", "/new"].map(|name| store.info(&path(name)).unwrap().size_bytes);
+    assert_eq!(bytes, [100, 0]);
+}
