@@ -627,6 +627,36 @@ mod tests {
         assert_eq!(tree.flush_leaf(id).expect("a sound leaf"), Flushed::Nothing);
     }
 
+    /// What that life lost of its log came to other operations: what it said to be in a page up to there was never so.
+    #[test]
+    fn numbers_that_a_later_life_draws_anew_are_in_no_page_of_an_earlier_one() {
+        let moved = |merged_to| MetaRecord::Move { id: LEAF, address: at(146), merged_to };
+        let later_life = || MetaRecord::Session(Session { number: 2, first_sequence: 50 });
+        let merged_to = |records: &[MetaRecord<'_>]| told(records).0[LEAF.0 as usize].merged_to.get();
+        assert_eq!(merged_to(&[moved(100)]), 100);
+        assert_eq!(merged_to(&[moved(100), later_life()]), 50);
+        assert_eq!(merged_to(&[moved(30), later_life()]), 30);
+        assert_eq!(merged_to(&[moved(100), later_life(), moved(60)]), 60, "of the later one");
+    }
+
+    /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.
+    #[test]
+    fn what_was_in_a_page_counts_no_more_once_the_leaf_had_another() {
+        let store = MemStore::new(MemOptions::default());
+        let tree = create(store, TreeOptions::default()).expect("an empty store");
+        tree.put(b"key", b"value", Durability::Buffered).expect("room");
+        let (id, _) = tree.leaf_of(b"key");
+        assert_eq!(tree.flush_leaf(id).expect("room"), Flushed::Done);
+        let page = tree.leaf_of(b"key").1;
+        let merged = |page| ReplayedLeaf { page, merged_to: Cell::new(100), is_untouched: false };
+        let mut leaves = ReplayedLeaves(vec![merged(page); tree.table.len() as usize]);
+        assert!(leaves.holds(&tree, b"key", 99) && !leaves.holds(&tree, b"key", 100));
+        leaves.0[id.0 as usize].page = Some(at(1 << 20));
+        assert!(!leaves.holds(&tree, b"key", 99), "it has another page now");
+        leaves.0[id.0 as usize].page = page;
+        assert!(!leaves.holds(&tree, b"key", 99), "it has the same address again");
+    }
+
     /// A later checkpoint that did not end has no images that count, nor does it undo what happened to a leaf.
     #[test]
     fn a_checkpoint_without_end_touches_nothing() {
