@@ -447,6 +447,49 @@ fn a_failing_zone_costs_no_record() {
     assert_eq!(read(&device).2, said(&[b"moved"], &[]));
 }
 
+/// The first was written although its write failed, and when there was a zone for it again there was more to record.
+#[test]
+fn of_two_chunks_with_one_number_the_later_counts() {
+    let device = Arc::new(Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1));
+    let space = Space::format(device.clone(), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"base"]);
+    let mut taken = Vec::new();
+    while let Ok(writer) = space.open_zone(COLD, Urgency::Reserve) {
+        taken.push(writer.zone());
+        space.seal(writer);
+    }
+    let effect = FaultEffect::Torn { blocks: 1 };
+    device.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(1), effect });
+    journal.append(b"one").unwrap();
+    assert!(matches!(journal.sync(), Err(SpaceError::NoSpace { .. })));
+    assert_eq!(device.injected(), 1);
+    taken.iter().take(8).for_each(|&zone| _ = space.reset(zone).unwrap());
+    journal.append(b"two").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(try_read(device).unwrap().2, said(&[b"base"], &[b"one", b"two"]));
+}
+
+/// The zones before it are what a crash would find.
+#[test]
+fn a_snapshot_behind_which_the_host_is_full_resets_nothing() {
+    let device = Arc::new(Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1));
+    let space = Space::format(device.clone(), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"base"]);
+    let resets = || device.counters().resets;
+    // Two zones of 15 blocks.
+    for _ in 0..20 {
+        journal.append(&[1; 4000]).and_then(|()| journal.sync()).unwrap();
+    }
+    let before = resets();
+    let effect = FaultEffect::Error(ErrorKind::NoSpaceOnHost);
+    device.inject(Fault { call: Some(DeviceCall::Flush), zone: None, when: FaultWhen::Nth(1), effect });
+    assert!(!journal.snapshot(&mut |snapshot| snapshot.put(b"waits")).unwrap());
+    assert_eq!((device.injected(), resets()), (1, before));
+    assert!(journal.snapshot(&mut |snapshot| snapshot.put(b"durable")).unwrap());
+    assert!(resets() > before);
+    assert_eq!(try_read(device.clone()).unwrap().2, said(&[b"durable"], &[]));
+}
+
 #[test]
 fn a_full_device_refuses_a_record_and_keeps_the_rest_and_room_for_a_snapshot_of_it() {
     let device = device(14);
