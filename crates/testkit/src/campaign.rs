@@ -39,6 +39,8 @@ pub struct Settings {
     pub clients: Option<u64>,
     /// Every value lies in the value log, whatever its length; a tenth of the runs draws that else.
     pub separated: bool,
+    /// The longest values take several chunks of the value log; none does else.
+    pub long_values: bool,
     /// A bug to seed.
     pub bug: Option<Bug>,
     /// Give the device the timing of a modelled SSD, in this mode.
@@ -120,6 +122,10 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut profile = draw_profile(&mut rng, &geometry, fills);
     if Seed(seed).derive("passing keys").rng().chance(PASSES) {
         profile = profile.passing(geometry.capacity_bytes() / 4);
+    }
+    if settings.long_values {
+        let longest = usize::try_from(geometry.zone_capacity_bytes() * 5 / 2).expect("a small zone");
+        profile = profile.with_long_values(longest, geometry.capacity_bytes() / 4);
     }
     let log = world::log_geometry(&mut Seed(seed).derive("log device").rng(), maker.store.log_limit_bytes);
     let (ground, block_bytes) = draw_ground(seed, settings);

@@ -91,6 +91,9 @@ struct Sim {
     /// Every value of all runs lies in the value log, whatever its length; else one run in ten draws that.
     #[arg(long)]
     separated: bool,
+    /// The longest values take several chunks of the value log; none does else.
+    #[arg(long)]
+    long_values: bool,
     /// Run on threads of the operating system instead of simulated ones: nothing replays, but time is real.
     #[arg(long)]
     real_threads: bool,
@@ -200,6 +203,7 @@ impl Sim {
             ground,
             clients: self.clients,
             separated: self.separated,
+            long_values: self.long_values,
             bug: self.bug,
             flash,
             verbose: self.verbose,
@@ -223,11 +227,13 @@ impl Sim {
         let store = store.map(|name| format!(" --store {}", name.get_name())).unwrap_or_default();
         let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
         let separated = if self.separated { " --separated" } else { "" };
+        let long_values = if self.long_values { " --long-values" } else { "" };
         let flash = self.flash.and_then(|time| time.to_possible_value());
         let flash = flash.map(|name| format!(" --flash {}", name.get_name())).unwrap_or_default();
         let steps = self.steps;
         format!(
-            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{separated}{flash} --verbose"
+            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{separated}{long_values}{flash} \
+             --verbose"
         )
     }
 

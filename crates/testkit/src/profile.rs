@@ -102,6 +102,14 @@ impl Profile {
         profile
     }
 
+    /// The same with some values of up to `bytes_max`, most of them short.
+    #[must_use]
+    pub fn with_long_values(self, bytes_max: usize, room_bytes: u64) -> Self {
+        let mut profile = Self { passes: false, values: ValueShape::Mixed, value_bytes_max: bytes_max, ..self };
+        profile.key_count = profile.fitting(room_bytes);
+        profile
+    }
+
     /// Keys whose pairs fill `room_bytes`.
     fn fitting(&self, room_bytes: u64) -> u64 {
         (room_bytes / self.mean_pair_bytes()).clamp(20, 12_000)

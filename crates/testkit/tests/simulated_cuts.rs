@@ -91,6 +91,24 @@ fn values_that_are_all_separated_survive_on_small_devices() {
     all.snapshots_show_something().unwrap();
 }
 
+/// In the other runs no value is longer than a quarter of a zone. Of several chunks reclaim moves some and leaves others.
+#[test]
+fn values_of_several_chunks_survive() {
+    let settings = Settings { steps: 600, clients: Some(1), long_values: true, ..Settings::default() };
+    let mut all = Outcome::default();
+    // The last are cut while reclaim moves values, which is rarely met.
+    for seed in (1_000..1_008).chain([1_021, 1_047, 1_085, 1_092]) {
+        let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| {
+            let replay = format!("sim --seed {seed} --steps 600 --clients 1 --long-values --verbose");
+            panic!("{trouble}\n  replay: cargo run -p zonda-testkit -- {replay}")
+        });
+        all.add(&outcome);
+    }
+    assert!(all.cuts > 100 && all.survived > 0 && all.done.zones_reset > 0, "{all:?}");
+    assert!(all.hits.get("values").is_some_and(|&hits| hits > 5), "{all:?}");
+    all.snapshots_show_something().unwrap();
+}
+
 #[test]
 fn a_store_in_place_survives_cuts_of_a_block_device() {
     let ground = Some(GroundKind::Blocks);
