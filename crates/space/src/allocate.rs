@@ -138,8 +138,10 @@ impl Space {
             match self.core.finish(zone) {
                 Ok(()) => self.core.table.lock().set_state(zone, ZoneUse::Damaged, false),
                 Err(error) => {
-                    self.core.ask(zone)?;
-                    failed = Some(error);
+                    // One that is lost has no token any more.
+                    if !is_lost(self.mark_bad(zone)?) {
+                        failed = Some(error);
+                    }
                 }
             }
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    COLD, DATA_BLOCKS, HOT, LOG, META, RELOCATED, VALUES, blocks, byte_at, device, format, geometry, new_store, options,
+    COLD, DATA_BLOCKS, HOT, LOG, META, RELOCATED, VALUES, as_zoned, blocks, byte_at, device, format, geometry,
+    new_store, options,
 };
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
 use zonda_rt::DeviceCall;
@@ -482,5 +483,23 @@ fn a_zone_that_is_neither_finished_nor_reset_is_not_counted_against_its_stream()
         assert!(space.finish_unfinished().is_none());
         assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Sealed);
         assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+    }
+}
+
+/// Whoever finishes damaged zones for their tokens hears that one is lost: the device counts it no more.
+#[test]
+fn a_damaged_zone_that_is_lost_holds_no_token() {
+    for state in [ZoneState::ReadOnly, ZoneState::Offline] {
+        let device = device(14);
+        drop(format(&device));
+        let damaged = zonda_device::ZoneId(5);
+        // Where a header should be.
+        zonda_device::ZonedDevice::append(device.as_ref(), damaged, &blocks(9, 2)).unwrap();
+        let (space, recovered) = Space::open(as_zoned(&device), &options()).unwrap();
+        assert_eq!((recovered.damaged.len(), space.usage().active), (1, 1));
+        device.retire(damaged, state).unwrap();
+        let _writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+        let usage = space.usage();
+        assert_eq!((usage.active, usage.lost_zones, usage.damaged_zones), (1, 1, 0), "{state:?}");
     }
 }
