@@ -141,6 +141,26 @@ fn a_zone_of_tables_that_goes_offline_costs_its_tables() {
     assert!(matches!(store.open(&path("/a")).unwrap_err(), FileError::Stale { .. }));
 }
 
+/// What it held is written again nowhere: it takes no room, at once and after a mount.
+#[test]
+fn a_zone_that_goes_offline_under_its_writer_takes_no_room_of_others() {
+    let device = device();
+    let store = format(&device);
+    let mut writer = store.create(&path("/a"), FileTags::of(FileKind::Data)).unwrap();
+    writer.append(&[7; 20_000]).and_then(|()| writer.sync()).unwrap();
+    lose(&device, store.extents(&path("/a")).unwrap()[0].zone);
+    // It goes on in another.
+    writer.append(&[7; 20_000]).and_then(|()| writer.sync()).unwrap();
+    writer.close().unwrap();
+    store.sync_names().unwrap();
+    let before = store.usage();
+    drop(store);
+    let (store, report) = mount(&device, false).unwrap();
+    let after = store.usage();
+    assert_eq!((before.space.lost_zones, report.extents_lost), (1, 1));
+    assert_eq!((before.live_bytes, before.free_bytes), (after.live_bytes, after.free_bytes));
+}
+
 /// Logs that are closed are recorded.
 #[test]
 fn a_zone_of_closed_logs_that_goes_offline_refuses_no_mount() {

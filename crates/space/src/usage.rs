@@ -27,7 +27,7 @@ pub struct SpaceUsage {
     pub reserve_bytes: u64,
     /// `capacity - reserve`: what live data may fill. A client that keeps more back (a log, a journal) subtracts it.
     pub usable_bytes: u64,
-    /// Live bytes of all zones.
+    /// Live bytes of all zones but those that are offline: what was in these takes no room of others.
     pub live_bytes: u64,
     /// Zones of the device.
     pub zones: u32,
@@ -59,12 +59,14 @@ impl SpaceUsage {
         let split_zones = in_state(ZoneUse::Split);
         let headers = units.parts.map_or(0, |parts| u64::from(parts.count - 1) * BLOCK_BYTES as u64);
         let capacity_bytes = u64::from(units.zone_count - lost_zones) * zone_bytes - u64::from(split_zones) * headers;
+        let offline = table.slots().filter(|(_, slot)| slot.state == ZoneUse::Offline);
+        let lost_bytes: u64 = offline.map(|(zone, _)| gauges.live_bytes(zone)).sum();
         let reserve_bytes = (u64::from(table.reserve_zones) + u64::from(table.budget.zones())) * zone_bytes;
         Self {
             capacity_bytes,
             reserve_bytes,
             usable_bytes: capacity_bytes.saturating_sub(reserve_bytes),
-            live_bytes: gauges.live_bytes_total(),
+            live_bytes: gauges.live_bytes_total().saturating_sub(lost_bytes),
             zones: units.zone_count,
             free_zones: table.free_zones(),
             reserve_zones: table.reserve_zones,

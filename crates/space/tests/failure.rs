@@ -486,6 +486,21 @@ fn a_zone_that_is_neither_finished_nor_reset_is_not_counted_against_its_stream()
     }
 }
 
+/// What was in a lost zone is not written again elsewhere.
+#[test]
+fn what_is_offline_takes_no_room() {
+    let device = device(14);
+    let space = format(&device);
+    for (state, live) in [(ZoneState::Offline, 0), (ZoneState::ReadOnly, 2)] {
+        let mut writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+        writer.write(&blocks(1, 2)).unwrap();
+        space.add_live(writer.zone(), 2 * 4096);
+        device.retire(writer.zone(), state).unwrap();
+        assert!(matches!(writer.write(&blocks(2, 1)), Err(SpaceError::ZoneFailed { .. })));
+        assert_eq!((space.usage().live_bytes, space.live_bytes(writer.zone())), (live * 4096, 2 * 4096), "{state:?}");
+    }
+}
+
 /// Whoever finishes damaged zones for their tokens hears that one is lost: the device counts it no more.
 #[test]
 fn a_damaged_zone_that_is_lost_holds_no_token() {
