@@ -209,12 +209,17 @@ impl Core {
             && let Some(emptied) = self.empty_one(is_paced, &mut round)?
         {
             let (reset, failed) = self.reset_dead(self.resets())?;
-            // A thread that resets may have had it.
-            let is_free = !self.dead_zones().contains(&emptied);
-            round.all.zones_freed += reset.max(u32::from(is_free));
+            round.all.zones_freed += reset.max(u32::from(self.is_gained(emptied)));
             round.failed = failed.map(FileError::from).or(round.failed);
         }
         Ok(round)
+    }
+
+    /// Whether an emptied zone can be written again: a thread that resets may have had it. What is lost was emptied for what it held.
+    fn is_gained(&self, emptied: ZoneId) -> bool {
+        let is_lost = |view: &ZoneView| matches!(view.state, ZoneUse::ReadOnly | ZoneUse::Offline);
+        let is_dead = self.dead_zones().contains(&emptied);
+        !is_dead && !self.space().view().iter().any(|view| view.zone == emptied && is_lost(view))
     }
 
     /// Finishes open zones in which nothing is live and that nobody writes; returns whether there was one.
@@ -264,15 +269,20 @@ impl Core {
         self.space().begin_relocation(victim.zone).then_some(victim)
     }
 
-    /// The zone to be emptied, as the options choose it, of those that may be and have enough dead bytes.
+    /// The zone to be emptied, as the options choose it, of those that may be and have enough dead bytes. Read-only ones are first, if
+    /// there are zones for what they hold beside the one of cleaning: emptying them gains none, and without that one nothing else could be.
     fn victim(&self, passed_over: &[ZoneId], may_be: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
+        let has_spare = self.lanes.free_now() > self.lanes.reserve_now();
         let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
-            let has_dead = has_enough_dead(view);
-            let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
+            let is_wanted = match view.state {
+                ZoneUse::Sealed => has_enough_dead(view),
+                ZoneUse::ReadOnly => has_spare,
+                _ => false,
+            };
             let is_whole = !spoiled.contains_key(&(view.zone, view.generation));
-            let is_candidate = is_ours && is_done && has_dead && is_whole && view.live_bytes > 0;
+            let is_candidate = is_ours && is_wanted && is_whole && view.live_bytes > 0;
             is_candidate && !passed_over.contains(&view.zone) && may_be(view)
         };
         if !self.options.policy.chooses_victims() {

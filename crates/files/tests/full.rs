@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{geometry, options_with, path};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZoneState};
 use zonda_files::{
     Claim, Cleaner, FileError, FileKind, FilePath, FileStore, FileStoreOptions, FileTags, FileWriter, Placement,
     StoreId,
@@ -235,6 +235,33 @@ fn put(store: &FileStore, name: &str, bytes: usize) -> Result<(), FileError> {
     let mut writer = store.create(&path(name), FileTags::of(FileKind::Flushed))?;
     writer.append(&vec![7; bytes])?;
     writer.close()
+}
+
+/// Emptying a zone that can be written no more gains none: cleaning does not give its own zone for that.
+#[test]
+fn cleaning_goes_on_beside_a_read_only_zone() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let options = || options_with("liza-caza");
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options()).unwrap();
+    put(&store, "/worn", 57_344).unwrap();
+    put(&store, "/dies", 4_096).unwrap();
+    let worn = store.extents(&path("/worn")).unwrap()[0].zone;
+    // Two to a zone.
+    let put_pair = |pair: usize| {
+        put(&store, &format!("/dies {pair}"), 32_768).and_then(|()| put(&store, &format!("/lives {pair}"), 28_672))
+    };
+    let pairs = (0..1_000).take_while(|pair| put_pair(*pair).is_ok()).count();
+    fill(&store, "/MANIFEST", FileKind::Meta, 20_000);
+    (0..pairs).for_each(|pair| store.remove(&path(&format!("/dies {pair}"))).unwrap());
+    store.remove(&path("/dies")).and_then(|()| store.sync_names()).unwrap();
+    drop(store);
+    faulty.inner().retire(worn, ZoneState::ReadOnly).unwrap();
+    let store = FileStore::mount(Arc::new(faulty), options()).unwrap().0;
+    let refused = put(&store, "/more", 20_480).err();
+    assert!(refused.is_none() && pairs > 10, "{refused:?} behind {pairs} pairs: {:?}", store.usage());
+    while store.clean_step().unwrap().is_some() {}
+    assert_ne!(store.extents(&path("/worn")).unwrap()[0].zone, worn, "it is emptied when there is room");
+    assert_eq!(store.check().unwrap().findings, []);
 }
 
 /// A flush waits for the only zone that can be emptied, beside a dead one whose reset fails, if that is wanted. Returns what becomes of it

@@ -182,3 +182,23 @@ fn the_journal_goes_on_while_the_reset_of_its_old_zone_fails() {
     }
     is_whole(&store, 0);
 }
+
+/// What it holds may be lost next, however little of it is dead. No zone is gained by it.
+#[test]
+fn a_zone_that_turned_read_only_is_emptied_even_if_all_of_it_is_live() {
+    let (faulty, store) = store();
+    put(&store, FileKind::Flushed, "/0", 61_440);
+    let zone_of = |store: &FileStore| store.extents(&path("/0")).unwrap()[0].zone;
+    let worn = zone_of(&store);
+    drop(store);
+    faulty.inner().retire(worn, ZoneState::ReadOnly).unwrap();
+    let (store, _) = FileStore::mount(Arc::new(faulty), options_with("liza-caza")).unwrap();
+    // Until less is free than a compaction needs.
+    (0..16).for_each(|file| put(&store, FileKind::Flushed, &format!("/live {file}"), 61_440));
+    let before = store.usage().space.free_zones;
+    assert_eq!(store.clean_step().unwrap(), None, "no zone is freed");
+    assert_ne!(zone_of(&store), worn);
+    let usage = store.usage();
+    assert_eq!((usage.space.free_zones, usage.copied_bytes), (before - 1, 61_440));
+    assert_eq!(store.check().unwrap().findings, []);
+}
