@@ -103,9 +103,10 @@ impl<'a> Copying<'a> {
                 None => self.place()?,
             };
             let written = self.write_to(&open, buffer);
-            // After an error, too: a subzone is of no lane, so that nobody else gives it up.
-            if !matches!(written, Ok(0)) {
-                *lease = Some(open);
+            match written {
+                Ok(0) => self.core.release(open, RELOCATED),
+                // After an error, too: a subzone is of no lane, so that nobody else gives it up.
+                _ => *lease = Some(open),
             }
             buffer = &buffer[written?..];
         }

@@ -436,8 +436,10 @@ impl FileWriter {
             },
         };
         let has_room = self.write_to(lease.zone(), until);
-        if !matches!(has_room, Ok(false)) {
-            self.lease = Some(lease);
+        match has_room {
+            // A split zone may be full with it, and then has a token to give back.
+            Ok(false) => self.core.release(lease, stream_of(self.file.tags().kind)),
+            _ => self.lease = Some(lease),
         }
         has_room?;
         self.note_zones();

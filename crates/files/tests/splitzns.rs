@@ -37,7 +37,7 @@ fn files_are_what_the_model_says_through_power_cuts() {
     if std::env::var("ZONDA_FILES_SEED").is_err() {
         let SplitUsage { tables, splits, merges, joins, overflowing, finishes, .. } = tally.split;
         assert!(tally.cuts > 80 && tables > 500 && merges > 200 && tally.copied_bytes > 0, "{tally:?}");
-        assert!(splits > 100 && joins > 15 && overflowing > 100 && finishes > 20, "{tally:?}");
+        assert!(splits > 100 && joins > 15 && overflowing > 100 && finishes > 0, "{tally:?}");
     }
 }
 
@@ -257,6 +257,19 @@ fn a_split_zone_gives_its_token_back_when_it_is_full() {
     writer.close().unwrap();
     assert_eq!(split(&store).active_split_zones, 0);
     assert_eq!(store.check().unwrap().findings, []);
+}
+
+/// Its tables have left their subzones for wide zones before they are closed.
+#[test]
+fn a_split_zone_that_is_full_of_overflowing_tables_gives_its_token_back() {
+    for bytes in [SUBZONE_BYTES, SUBZONE_BYTES + 9_000] {
+        let store = store("splitzns,share=90");
+        (0..4).for_each(|file| put(&store, &format!("/{file}"), 4, bytes).unwrap());
+        let usage = split(&store);
+        assert_eq!((usage.full_subzones, usage.empty_subzones), (4, 0), "{usage:?}");
+        assert_eq!(usage.active_split_zones, 0, "tables of {bytes} bytes");
+        assert!((0..4).all(|file| whole(&store, &format!("/{file}"), bytes)));
+    }
 }
 
 /// Of three tokens two are with split zones: one that is full but for a subzone, and another.
