@@ -68,7 +68,7 @@ pub(crate) struct Core {
     pub(crate) claiming: Mutex<()>,
     /// Zones that cleaning emptied and that were not reset since.
     pub(crate) emptied: Mutex<HashSet<ZoneId>>,
-    /// Zones whose last reset failed. It is tried again, but nobody counts on them.
+    /// Zones and subzones whose last reset failed. It is tried again, but nobody counts on them.
     pub(crate) unresettable: Mutex<HashSet<ZoneId>>,
     /// [`Cleaner`](crate::Cleaner)s of it.
     pub(crate) cleaners: AtomicU32,

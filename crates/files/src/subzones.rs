@@ -7,7 +7,7 @@
 
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
-use zonda_space::{ZoneId, ZoneUse};
+use zonda_space::{ZoneId, ZoneUse, ZoneView};
 
 use crate::catalogue::Inode;
 use crate::clean::LiveExtent;
@@ -211,10 +211,22 @@ impl Core {
         }
         // One that the device did not finish is dead as well: nobody writes it.
         let is_written = |state| matches!(state, ZoneUse::Sealed | ZoneUse::Partial);
-        let dead = |view: &&zonda_space::ZoneView| is_written(view.state) && view.live_bytes == 0;
+        let dead = |view: &&ZoneView| is_written(view.state) && view.live_bytes == 0;
         let full = self.space().subzone_view().iter().filter(dead).map(|view| (view.zone, view.generation)).collect();
         let is_empty = |view: &zonda_space::SplitZoneUse| view.full == 0 && view.written == 0;
         DeadSubzones { full, has_empty_zones: self.space().split_view().iter().any(is_empty) }
+    }
+
+    /// What nobody can use of full subzones: what tables leave of theirs, and dead ones whose last reset failed. Others that are dead are
+    /// free with the next commit, and who finds no room commits first.
+    pub(crate) fn unusable_subzone_bytes(&self) -> u64 {
+        let unresettable = self.unresettable.lock();
+        let is_freed = |view: &&ZoneView| {
+            view.state == ZoneUse::Sealed && view.live_bytes == 0 && !unresettable.contains(&view.zone)
+        };
+        let freed = self.space().subzone_view().iter().filter(is_freed).map(|view| view.capacity_bytes).sum();
+        let wasted = self.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
+        wasted.saturating_sub(freed)
     }
 
     /// Resets subzones that were dead before a commit that is durable now; somebody who is at it already does it for all. What fails is
@@ -227,8 +239,10 @@ impl Core {
         let Some(_merging) = self.merging.try_lock() else { return Ok(()) };
         let still_dead = self.dead_subzones();
         for &(zone, _) in still_dead.full.iter().filter(|zone| dead.full.contains(zone)) {
-            let is_merged = matches!(self.space().reset(zone), Ok(ZoneUse::Free | ZoneUse::Retired));
-            Counters::add(&self.subzones.merges, is_merged.into());
+            let reset = self.space().reset(zone);
+            Counters::add(&self.subzones.merges, matches!(reset, Ok(ZoneUse::Free | ZoneUse::Retired)).into());
+            let mut unresettable = self.unresettable.lock();
+            let _changed = if reset.is_ok() { unresettable.remove(&zone) } else { unresettable.insert(zone) };
         }
         Counters::add(&self.subzones.joins, self.lanes.join_empty());
         Ok(())

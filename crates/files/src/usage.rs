@@ -155,8 +155,7 @@ impl Core {
 
     /// What neither a writer nor cleaning can use of the usable bytes: what tables leave of their subzones, and dead bytes that stay.
     pub(crate) fn unfilled_bytes(&self) -> u64 {
-        let wasted_bytes = self.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
-        wasted_bytes + self.stuck_bytes()
+        self.unusable_subzone_bytes() + self.stuck_bytes()
     }
 }
 

@@ -152,6 +152,27 @@ fn a_store_full_of_rests_says_so() {
     assert!(refused.to_string().contains(&format!("{unfilled_bytes} of these cannot be filled")), "{refused}");
 }
 
+/// Who finds no room commits first, and so do all who sync.
+#[test]
+fn subzones_of_tables_that_are_gone_count_as_free() {
+    let faulty = Faulty::new(memory(), 1);
+    let store = store_on(Arc::new(faulty.clone()), "splitzns,share=90");
+    (0..8).for_each(|file| put(&store, &format!("/{file}"), 4, 40_000).unwrap());
+    let before = store.usage().free_bytes;
+    // Of two split zones, so that none becomes an ordinary one.
+    ["/0", "/1", "/4"].iter().for_each(|name| store.remove(&path(name)).unwrap());
+    assert_eq!(store.usage().free_bytes - before, 3 * SUBZONE_BYTES as u64);
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: None, when: FaultWhen::From(1), effect });
+    store.sync_names().unwrap();
+    assert_eq!(split(&store).merges, 0);
+    assert_eq!(store.usage().free_bytes, before, "nobody counts on what was not reset");
+    faulty.heal();
+    store.make_directory(&path("/d")).and_then(|()| store.sync_names()).unwrap();
+    assert_eq!(split(&store).merges, 3);
+    assert_eq!(store.usage().free_bytes - before, 3 * SUBZONE_BYTES as u64);
+}
+
 #[test]
 fn a_table_that_overflows_gets_its_tail_in_a_wide_zone() {
     let store = store("splitzns");
