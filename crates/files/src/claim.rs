@@ -84,11 +84,9 @@ impl Core {
         Err(if self.ground.blocks().is_some() { self.no_blocks(COMPACTION) } else { self.no_zone(COMPACTION) })
     }
 
-    /// Whether this one may go on in a zone that it has: one that was opened with the last claim is left to those that have it, as long as
-    /// no other is free.
+    /// Whether this one may go on in a zone that it has: one that would be refused to it is left to those for whom it was opened.
     pub(crate) fn may_go_on(&self, lease: &Lease, by: Claimant) -> bool {
-        let has_other = || self.lanes.free_now() > self.lanes.reserve_now() + self.zones_kept_from(by);
-        !lease.zone().is_last() || by.1.is_last(by.0) || has_other()
+        self.lanes.may_use(lease.zone(), self.zones_kept_from(by))
     }
 
     /// This one finds no zone.

@@ -137,7 +137,6 @@ impl<'a> Copying<'a> {
             tags,
             urgency: Urgency::Reserve,
             free_zones_kept: self.core.lanes.reserve_now() - 1,
-            has_last_claim: true,
             finish_below_bytes: self.core.finish_below_bytes(),
         };
         let table = self.core.keys_of(*file);

@@ -17,6 +17,9 @@ use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
 pub(crate) use subzones::SplitSteps;
 
+/// Of a zone that anybody may use.
+const FOR_ALL: u32 = u32::MAX;
+
 /// A zone with a writer.
 ///
 /// Owned by its lane and by the files that write to it. Life cycle: 1 open -> 2 full, failed or sealed: out of its lane, and
@@ -29,15 +32,16 @@ pub(crate) struct OpenZone {
     lifetime: Lifetime,
     level: Option<u8>,
     opened: u64,
-    /// It was opened for one with the [last claim](crate::Claim::Last), when there was no zone for others.
-    is_last: bool,
+    /// The most zones that were free above the reserve at a time since it was opened, itself among them. Who has to leave so many would
+    /// not have got it: its room is for those who have to leave fewer.
+    spare: AtomicU32,
     writers: AtomicU32,
     remaining_blocks: AtomicU64,
     writer: Mutex<Option<ZoneWriter>>,
 }
 
 impl OpenZone {
-    fn new(writer: ZoneWriter, (first, tags): (FileId, &FileTags), (opened, is_last): (u64, bool)) -> Self {
+    fn new(writer: ZoneWriter, (first, tags): (FileId, &FileTags), (opened, spare): (u64, u32)) -> Self {
         Self {
             zone: writer.zone(),
             generation: writer.generation(),
@@ -45,7 +49,7 @@ impl OpenZone {
             lifetime: tags.lifetime,
             level: tags.level,
             opened,
-            is_last,
+            spare: AtomicU32::new(spare),
             writers: AtomicU32::new(0),
             remaining_blocks: AtomicU64::new(writer.remaining_blocks()),
             writer: Mutex::new(Some(writer)),
@@ -62,11 +66,6 @@ impl OpenZone {
         self.generation
     }
 
-    /// Whether it is left to those with the last claim, as long as no other zone is free.
-    pub(crate) fn is_last(&self) -> bool {
-        self.is_last
-    }
-
     /// Exclusive use of its writer; held over a device write (I1).
     pub(crate) fn writer(&self) -> MutexGuard<'_, Option<ZoneWriter>> {
         self.writer.lock()
@@ -75,6 +74,12 @@ impl OpenZone {
     /// Notes how much room a writer left.
     pub(crate) fn note_remaining(&self, blocks: u64) {
         self.remaining_blocks.store(blocks, Ordering::Release);
+    }
+
+    /// Whether it is for one who has to leave so many free zones, where so many are free above the reserve beside it.
+    fn is_for(&self, free_zones_kept: u32, spare_now: u32) -> bool {
+        let spare_now = spare_now.saturating_add(1);
+        free_zones_kept < self.spare.fetch_max(spare_now, Ordering::AcqRel).max(spare_now)
     }
 
     fn remaining_bytes(&self) -> u64 {
@@ -118,8 +123,8 @@ impl Lane {
     }
 }
 
-/// All lanes. The lock is held while a zone is opened, which writes one block; not while one is finished, which may take long: only
-/// who needs its token waits.
+/// All lanes. The lock is held while a zone is opened, which writes one block; not while one is finished, which may take long (but of a
+/// split zone, where there is nothing to fill): only who needs its token waits.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     space: Space,
@@ -180,8 +185,6 @@ pub(crate) struct Request<'a> {
     pub(crate) urgency: Urgency,
     /// Free zones that must be left.
     pub(crate) free_zones_kept: u32,
-    /// Whether it has the [last claim](crate::Claim::Last).
-    pub(crate) has_last_claim: bool,
     /// A zone with less room than this may be finished.
     pub(crate) finish_below_bytes: u64,
 }
@@ -256,13 +259,14 @@ impl Lanes {
             return Some(writer);
         }
         // Which of them was one of the last is on no device: if one of these is taken, all that are open are treated so.
-        let is_last = !lane.streams.contains(DATA) && self.free_now() < self.reserve_now() + LAST_ZONES;
-        lane.open.push(Arc::new(self.open_zone(writer, first, is_last)));
+        let is_last = !lane.streams.contains(DATA) && self.spare_now() < LAST_ZONES;
+        let spare = if is_last { LAST_ZONES } else { FOR_ALL };
+        lane.open.push(Arc::new(self.open_zone(writer, first, spare)));
         None
     }
 
-    fn open_zone(&self, writer: ZoneWriter, first: (FileId, &FileTags), is_last: bool) -> OpenZone {
-        OpenZone::new(writer, first, (self.opened.fetch_add(1, Ordering::Relaxed), is_last))
+    fn open_zone(&self, writer: ZoneWriter, first: (FileId, &FileTags), spare: u32) -> OpenZone {
+        OpenZone::new(writer, first, (self.opened.fetch_add(1, Ordering::Relaxed), spare))
     }
 
     /// A zone with room, as `choose` has it of the open zones and whether another may be opened, and by which rule; `None` if a
@@ -285,7 +289,8 @@ impl Lanes {
             lane.drop_full();
             let has_zone = self.may_open(request);
             let usable = if self.is_left_to_cleaning(lane, request) { &[] } else { lane.open.as_slice() };
-            let may_use = |zone: &&Arc<OpenZone>| !zone.is_last || request.has_last_claim || has_zone;
+            let is_cleaning = request.urgency == Urgency::Reserve;
+            let may_use = |zone: &&Arc<OpenZone>| is_cleaning || self.may_use(zone, request.free_zones_kept);
             let views: Vec<OpenZoneView> = usable.iter().filter(may_use).map(|zone| zone.view()).collect();
             let has_token = lane.open.len() + lane.sealing < self.wide_max(lane);
             let may_open = has_token && has_zone;
@@ -366,6 +371,16 @@ impl Lanes {
         counts.free + counts.retired
     }
 
+    /// Whether one who has to leave so many free zones may write to an open one.
+    pub(crate) fn may_use(&self, zone: &OpenZone, free_zones_kept: u32) -> bool {
+        zone.is_for(free_zones_kept, self.spare_now())
+    }
+
+    /// Free zones above the reserve.
+    fn spare_now(&self) -> u32 {
+        self.free_now().saturating_sub(self.reserve_now())
+    }
+
     /// Free zones that cleaning and the journal may still need: what the journal has taken of the reserve it will give back, so
     /// that it is not at the cost of flushes. A journal whose next snapshot is longer than a zone needs more, beside the one of cleaning.
     pub(crate) fn reserve_now(&self) -> u32 {
@@ -382,11 +397,12 @@ impl Lanes {
         let is_lent = request.urgency == Urgency::Foreground && counts.free <= counts.reserve;
         let urgency = if is_lent { Urgency::Reserve } else { request.urgency };
         // Asked before the zone is taken.
-        let is_last = request.has_last_claim
-            && request.urgency == Urgency::Foreground
-            && self.free_now() <= self.reserve_now() + LAST_ZONES;
+        let spare = match request.urgency {
+            Urgency::Foreground => self.spare_now().max(request.free_zones_kept.saturating_add(1)),
+            Urgency::Reserve => FOR_ALL,
+        };
         let writer = self.space.open_zone(lane.stream, urgency)?;
-        let open = Arc::new(self.open_zone(writer, (request.file, request.tags), is_last));
+        let open = Arc::new(self.open_zone(writer, (request.file, request.tags), spare));
         lane.open.push(Arc::clone(&open));
         Ok(Lease::of(open))
     }
@@ -551,15 +567,7 @@ mod tests {
         views[0].remaining_bytes = 4096;
         let tags = FileTags::of(FileKind::Data);
         let (stream, file, urgency) = (DATA, FileId(1), Urgency::Foreground);
-        let request = Request {
-            stream,
-            file,
-            tags: &tags,
-            urgency,
-            free_zones_kept: 0,
-            has_last_claim: false,
-            finish_below_bytes: 4097,
-        };
+        let request = Request { stream, file, tags: &tags, urgency, free_zones_kept: 0, finish_below_bytes: 4097 };
         let is_finished = |request: &Request<'_>, zone| lanes.is_to_be_finished(request, &views, ZoneId(zone));
         assert!(is_finished(&request, 0));
         assert!(!is_finished(&Request { finish_below_bytes: 4096, ..request }, 0), "so much is room, not waste");

@@ -485,7 +485,7 @@ impl Core {
     ) -> Result<Lease> {
         let kind = candidate.tags.kind;
         let free_zones_kept = self.zones_kept_from((kind, claim));
-        let request = Request { has_last_claim: claim.is_last(kind), ..self.request(candidate, free_zones_kept) };
+        let request = self.request(candidate, free_zones_kept);
         if let Some(wish) = wish
             && let Some(lease) = self.place_as_wished(&request, wish)?
         {
@@ -524,7 +524,6 @@ impl Core {
             tags: candidate.tags,
             urgency: Urgency::Foreground,
             free_zones_kept,
-            has_last_claim: false,
             finish_below_bytes: self.finish_below_bytes(),
         }
     }

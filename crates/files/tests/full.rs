@@ -237,6 +237,28 @@ fn put(store: &FileStore, name: &str, bytes: usize) -> Result<(), FileError> {
     writer.close()
 }
 
+/// What a flush leaves of a zone that a compaction was refused is for other flushes.
+#[test]
+fn a_compaction_takes_nothing_of_the_reserve_of_flushes() {
+    for active in [3, 4, 6, 14] {
+        let store = on_zones(active);
+        fill(&store, "/table", FileKind::Data, 20_000);
+        let mut flushed = 0;
+        while put(&store, &format!("/flushed {flushed}"), 20_480).is_ok() {
+            flushed += 1;
+            let mut table = create(&store, "/refused", FileKind::Data);
+            let written = table.append(&[7; 4_096]).and_then(|()| table.sync());
+            assert!(written.is_err_and(|error| error.is_no_space()), "{active} active, behind flush {flushed}");
+        }
+        // Three to a zone.
+        assert!(flushed >= 6, "{active} active: {flushed}");
+        store.remove(&path("/table")).unwrap();
+        put(&store, "/flushed", 20_480).unwrap();
+        assert!(fill(&store, "/again", FileKind::Data, 20_000) > 500_000, "{active} active");
+        assert_eq!(store.check().unwrap().findings, [], "{active} active");
+    }
+}
+
 /// Emptying a zone that can be written no more gains none: cleaning does not give its own zone for that.
 #[test]
 fn cleaning_goes_on_beside_a_read_only_zone() {

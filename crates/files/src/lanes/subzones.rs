@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneUse, ZoneWriter};
 
-use super::{Lane, Lanes, Lease, Request, lane_of};
+use super::{FOR_ALL, Lane, Lanes, Lease, Request, lane_of};
 use crate::options::DATA;
 use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 use crate::{Result, ZoneId};
@@ -67,7 +67,7 @@ impl Lanes {
                 && self.space.has_token(lane.stream),
         });
         let opened = match choice.map(|choice| self.follow_choice(lane, choice)) {
-            Ok(Ok(writer)) => Ok(self.open_zone(writer, (request.file, request.tags), false)),
+            Ok(Ok(writer)) => Ok(self.open_zone(writer, (request.file, request.tags), FOR_ALL)),
             Ok(Err(error)) => Err(lacking(&error).ok_or(error)?),
             Err(lacking) => Err(lacking),
         };
