@@ -43,6 +43,15 @@ pub(crate) type Claimant = (FileKind, Claim);
 /// The first to be refused.
 pub(crate) const COMPACTION: Claimant = (FileKind::Data, Claim::Usual);
 
+/// Free zones above the reserve that this one must leave, where so many are for flushes.
+pub(crate) fn zones_kept_from((kind, claim): Claimant, flush_reserve_zones: u32) -> u32 {
+    match kind {
+        _ if claim.is_last(kind) => 0,
+        FileKind::Flushed | FileKind::Log => LAST_ZONES,
+        FileKind::Data | FileKind::Meta => flush_reserve_zones + LAST_ZONES,
+    }
+}
+
 /// Who may have what is kept from this one.
 fn kept_for((kind, claim): Claimant) -> &'static str {
     match kind {
@@ -54,12 +63,8 @@ fn kept_for((kind, claim): Claimant) -> &'static str {
 
 impl Core {
     /// Free zones above the reserve that this one must leave.
-    pub(crate) fn zones_kept_from(&self, (kind, claim): Claimant) -> u32 {
-        match kind {
-            _ if claim.is_last(kind) => 0,
-            FileKind::Flushed | FileKind::Log => LAST_ZONES,
-            FileKind::Data | FileKind::Meta => self.options.flush_reserve_zones + LAST_ZONES,
-        }
+    pub(crate) fn zones_kept_from(&self, by: Claimant) -> u32 {
+        zones_kept_from(by, self.options.flush_reserve_zones)
     }
 
     /// Blocks that this one must leave, on a conventional drive.

@@ -12,8 +12,8 @@ use zonda_device::{Geometry, MemDevice};
 use zonda_files::lsm::{KeyOrder, KeyRange, TableHint, TreeId, VersionEdit};
 use zonda_files::policy::{Rule, by_name};
 use zonda_files::replay::{FreeSpace, ReplayOptions, ReplayReport, replay};
-use zonda_files::trace::{self, TraceWriter};
-use zonda_files::{FileKind, FileStore, FileStoreOptions, FileTags, FileUsage, Lifetime, StoreId};
+use zonda_files::trace::{self, TraceEvent, TraceRecord, TraceWriter};
+use zonda_files::{FileError, FileId, FileKind, FileStore, FileStoreOptions, FileTags, FileUsage, Lifetime, StoreId};
 use zonda_rt::{Mutex, Rng};
 
 #[derive(Clone, Default)]
@@ -160,6 +160,42 @@ fn a_replay_places_early_what_the_store_placed_early() {
         assert!(live.abs_diff(replayed) <= 10 + live / 10, "{rule:?}: {live} in the store, {replayed} replayed");
     }
     assert!(of_store(Rule::NearKeys) > 100, "{:?}", both.allocations);
+}
+
+/// Tables of the size of a zone, one after the other: how many find one.
+#[test]
+fn a_replay_refuses_whom_the_store_refuses() {
+    for kind in [FileKind::Data, FileKind::Flushed] {
+        let geometry = Geometry::new(128 << 10, 24).with_limits(14, 14);
+        let device = Arc::new(MemDevice::new(geometry).unwrap());
+        let store = FileStore::format(device, StoreId(1), false, options_with("ldp")).unwrap();
+        let zone_bytes = (store.space().zone_blocks() - 1) * 4096;
+        let put = |file: u64| {
+            let mut writer = store.create(&path(&format!("/{file}")), FileTags::of(kind))?;
+            writer.append(&vec![1; usize::try_from(zone_bytes).unwrap()])?;
+            writer.close()
+        };
+        let fit = (0..).take_while(|file| put(*file).is_ok()).count() as u64;
+        let events = (0..=fit).flat_map(|file| {
+            let (path, tags, file) = (path(&format!("/{file}")), FileTags::of(kind), FileId(file));
+            let created = TraceEvent::Create { file, tags, path };
+            [created, TraceEvent::Append { file, bytes: zone_bytes }, TraceEvent::Close { file }]
+        });
+        let trace: Vec<TraceRecord> = events.map(|event| TraceRecord { at_us: 0, event }).collect();
+        let options = ReplayOptions {
+            zone_bytes,
+            // One is the journal's.
+            zones: 23,
+            active_max: Some(14),
+            reserve_zones: 3,
+            free: FreeSpace::AsStore,
+            ..ReplayOptions::of_the_paper(by_name("ldp").unwrap())
+        };
+        let all = replay(&trace[..trace.len() - 3], &options);
+        assert!(all.is_ok(), "{kind:?}: {fit} find a zone, {all:?}");
+        let refused = replay(&trace, &options).map(drop);
+        assert!(matches!(refused, Err(FileError::NoSpace { .. })), "{kind:?}: no more than {fit} do, {refused:?}");
+    }
 }
 
 fn check(policy: &str, Both { live, resets, replayed, .. }: &Both) {

@@ -11,7 +11,7 @@ use super::model::is_empty;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
 use crate::policy::{TableKeys, VictimView};
-use crate::{FileId, Result};
+use crate::{FileId, FileKind, Result};
 
 /// A zone of which less than this share is gained is not worth moving, in percent.
 const GAIN_PERCENT_MIN: u64 = 3;
@@ -54,7 +54,7 @@ impl Run<'_> {
         let (empty, reserve) = (u64::from(self.model.empty_zones()), u64::from(self.options.reserve_zones));
         match self.options.free {
             FreeSpace::EmptyZones => empty < reserve + share.max(u64::from(LOG_ZONES) + 1),
-            FreeSpace::AsStore => empty < share.max(reserve + u64::from(LOG_ZONES) + 1),
+            FreeSpace::AsStore => empty < share.max(reserve + u64::from(self.zones_kept_from(FileKind::Data)) + 1),
             FreeSpace::Room => self.model.free_bytes() < (reserve + share) * self.model.capacity,
         }
     }

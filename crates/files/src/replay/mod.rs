@@ -56,7 +56,8 @@ pub enum FreeSpace {
     /// Empty zones; full zones are cleaned first, then those that wait for more bytes. What opens many zones looks full.
     EmptyZones,
     /// Empty zones, the reserve's among them, as a [`FileStore`](crate::FileStore) counts that is told to clean below the threshold
-    /// ([`clean_below_free_percent`](crate::FileStoreOptions::clean_below_free_percent)); and only full zones are cleaned.
+    /// ([`clean_below_free_percent`](crate::FileStoreOptions::clean_below_free_percent)); and only full zones are cleaned. Above the
+    /// reserve everybody leaves as many as a store with the usual options has them leave.
     AsStore,
     /// Room in the open zones of tables as well: a policy that opens many zones has not used what it did not write. The zone with
     /// most invalid bytes is cleaned, full or not, and the zones that cleaning has open count as its reserve.

@@ -2,7 +2,7 @@
 
 use super::CleaningTrigger;
 use super::run::Run;
-use super::write::{LOG_ZONES, Want};
+use super::write::Want;
 use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
 use crate::{FileId, FileKind, Result};
 
@@ -82,10 +82,11 @@ impl Run<'_> {
     fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> std::result::Result<usize, Lacking> {
         let lane = self.model.lane_of(want.tags, false);
         let views = self.model.split.views();
+        let kept = self.zones_kept_from(want.tags.kind);
         let choices = SplitChoices {
             split: &views,
             zones: self.options.zones,
-            empty_zones: self.model.empty_zones().saturating_sub(self.options.reserve_zones + LOG_ZONES),
+            empty_zones: self.model.empty_zones().saturating_sub(self.options.reserve_zones + kept),
             percent_max,
             has_token: self.model.has_split_token(lane),
         };

@@ -291,8 +291,8 @@ fn by_the_papers_rule_no_zone_is_emptied_for_a_table() {
     maker.deep(4, 2 * MB);
     let of = |policy| {
         let trigger = CleaningTrigger::WhenEmpty;
-        let options =
-            ReplayOptions { subzones: 4, threshold_percent: 0, free: FreeSpace::AsStore, trigger, ..options(policy) };
+        let (free, zones) = (FreeSpace::AsStore, 12);
+        let options = ReplayOptions { subzones: 4, threshold_percent: 0, zones, free, trigger, ..options(policy) };
         let report = replay(&maker.0, &options).expect("it fits");
         let split = report.split.expect("it splits");
         (split.tables, split.refused.zones, report.copied_bytes > 0)
@@ -379,15 +379,15 @@ fn past_the_budget_the_first_key_counts_as_in_a_store() {
 #[test]
 fn a_store_does_not_clean_for_a_choice() {
     let mut maker = Maker::new();
-    // Five full zones, each with a dead table, and one that is open; four are empty.
+    // Five full zones, each with a dead table, and one that is open; so many are empty as are kept from tables.
     (0..26).for_each(|file| maker.table(file, 2 * MB, Lifetime::Medium, (0, 9)));
     (0..25).step_by(5).for_each(|file| maker.remove(file));
     maker.table(30, 2 * MB, Lifetime::Extreme, (0, 9));
     let trigger = CleaningTrigger::WhenEmpty;
-    let copied = |free| {
-        let report = replay(&maker.0, &ReplayOptions { trigger, free, ..options("ldp") }).expect("it fits");
+    let copied = |free, zones| {
+        let report = replay(&maker.0, &ReplayOptions { trigger, free, zones, ..options("ldp") }).expect("it fits");
         (report.copied_bytes, report.allocations.get(&(Rule::Lifetime, Some(2))).copied())
     };
-    assert_eq!(copied(FreeSpace::AsStore), (0, Some(1)));
-    assert!(copied(FreeSpace::EmptyZones).0 > 0, "who counts otherwise cleans for it");
+    assert_eq!(copied(FreeSpace::AsStore, 12), (0, Some(1)));
+    assert!(copied(FreeSpace::EmptyZones, 10).0 > 0, "who counts otherwise cleans for it");
 }

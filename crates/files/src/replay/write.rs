@@ -4,7 +4,7 @@ use super::run::Run;
 use super::{CleaningTrigger, FreeSpace};
 use crate::lsm::{Table, TableHint};
 use crate::policy::{Candidate, Choice, Choices, Decision, Rule, TableKeys, least_bad};
-use crate::{FileError, FileId, FileKind, FileTags, Result};
+use crate::{Claim, FileError, FileId, FileKind, FileStoreOptions, FileTags, Result, claim};
 
 /// Empty zones above the reserve that tables leave to logs and meta files: a policy that opens many zones would starve them.
 pub(super) const LOG_ZONES: u32 = 2;
@@ -199,12 +199,21 @@ impl Run<'_> {
     /// would leave logs none.
     fn zones_kept(&self, want: &Want<'_>, of_cleaning: u32) -> u32 {
         let reserve = self.options.reserve_zones.saturating_sub(of_cleaning).max(1);
-        match want.tags.kind {
-            _ if want.is_moved && self.options.free == FreeSpace::AsStore => reserve - 1,
+        match self.options.free {
+            FreeSpace::AsStore if want.is_moved => reserve - 1,
             _ if want.is_moved => 0,
-            FileKind::Log | FileKind::Meta => reserve,
-            FileKind::Flushed if self.options.free == FreeSpace::AsStore => reserve,
-            FileKind::Flushed | FileKind::Data => reserve + LOG_ZONES,
+            _ => reserve + self.zones_kept_from(want.tags.kind),
+        }
+    }
+
+    /// Empty zones above the reserve that new bytes of this kind leave.
+    pub(super) fn zones_kept_from(&self, kind: FileKind) -> u32 {
+        match (self.options.free, kind) {
+            (FreeSpace::AsStore, _) => {
+                claim::zones_kept_from((kind, Claim::Usual), FileStoreOptions::default().flush_reserve_zones)
+            }
+            (_, FileKind::Log | FileKind::Meta) => 0,
+            (_, FileKind::Flushed | FileKind::Data) => LOG_ZONES,
         }
     }
 
@@ -229,7 +238,7 @@ impl Run<'_> {
     }
 
     pub(super) fn no_space(&self) -> FileError {
-        let kept_zones = self.options.reserve_zones + LOG_ZONES;
+        let kept_zones = self.options.reserve_zones + self.zones_kept_from(FileKind::Data);
         FileError::NoSpace {
             live_bytes: self.model.live(),
             usable_bytes: u64::from(self.options.zones.saturating_sub(kept_zones)) * self.model.capacity,
