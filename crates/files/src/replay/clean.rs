@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use zonda_space::victim::choose;
-use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
+use zonda_space::{VictimPolicy, ZoneId, ZoneUse, ZoneView};
 
 use super::FreeSpace;
 use super::model::is_empty;
@@ -65,30 +65,26 @@ impl Run<'_> {
         let is_wide = |zone: &usize| !is_empty(&self.model.zones[*zone]) && !self.model.zones[*zone].is_split;
         let idle = (0..self.model.zones.len()).filter(|zone| is_wide(zone) && !busy.contains(zone));
         let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
-        if self.options.free == FreeSpace::EmptyZones {
-            return self.full_victim(&views);
-        }
         let is_worth_it = |view: &&ZoneView| self.gain(view) * 100 >= view.capacity_bytes * GAIN_PERCENT_MIN;
         let worth: Vec<&ZoneView> = views.iter().filter(is_worth_it).collect();
-        if self.options.policy.chooses_victims() {
-            let zone = self.options.policy.victim(&self.with_files(&worth), &self.shape);
-            return zone.map(|zone| zone.0 as usize);
-        }
         let best = match self.options.victims {
-            VictimPolicy::Greedy => worth.into_iter().max_by_key(|view| (self.gain(view), Reverse(view.generation))),
-            VictimPolicy::CostBenefit => choose(VictimPolicy::CostBenefit, worth),
+            _ if self.options.policy.chooses_victims() => {
+                self.options.policy.victim(&self.with_files(&worth), &self.shape)
+            }
+            VictimPolicy::Greedy => {
+                let best = worth.into_iter().max_by_key(|view| (self.gain(view), Reverse(view.generation)));
+                best.map(|view| view.zone)
+            }
+            VictimPolicy::CostBenefit => choose(VictimPolicy::CostBenefit, worth).map(|view| view.zone),
         };
-        best.map(|view| view.zone.0 as usize)
+        let best = best.or_else(|| Self::waiting_victim(&views).filter(|_| self.options.free == FreeSpace::EmptyZones));
+        best.map(|zone| zone.0 as usize)
     }
 
-    /// The best zone that is done; where there is none, the best of those that wait for more bytes.
-    fn full_victim(&self, views: &[ZoneView]) -> Option<usize> {
-        let best = choose(self.options.victims, views);
-        if let Some(view) = best.filter(|view| view.live_bytes * 100 <= view.capacity_bytes * 97) {
-            return Some(view.zone.0 as usize);
-        }
+    /// The best of the zones that wait for more bytes, where only empty zones are free and none that is done is worth it.
+    fn waiting_victim(views: &[ZoneView]) -> Option<ZoneId> {
         let waiting = views.iter().filter(|view| view.live_bytes * 100 <= view.written_bytes * 97);
-        waiting.min_by_key(|view| (view.live_bytes, view.generation)).map(|view| view.zone.0 as usize)
+        waiting.min_by_key(|view| (view.live_bytes, view.generation)).map(|view| view.zone)
     }
 
     /// What emptying a zone gains. Of a zone that waits for tables the rest was free before, where room counts as free; where only

@@ -39,7 +39,7 @@ impl InvalidShares {
         self
     }
 
-    /// Samples of zones that are at least `share` of twenty parts invalid.
+    /// Samples of zones of which at least so many twentieths are invalid.
     #[must_use]
     pub fn at_least(&self, twentieths: usize) -> u64 {
         self.bins.iter().skip(twentieths).sum()

@@ -1,8 +1,10 @@
 //! Small traces whose outcome can be worked out by hand.
 
+use zonda_space::{ZoneId, ZoneUse};
+
 use super::*;
-use crate::lsm::{KeyRange, TreeId};
-use crate::policy::{LizaCaza, Rule, by_name};
+use crate::lsm::{KeyRange, LsmShape, TreeId};
+use crate::policy::{Candidate, Choices, Decision, LizaCaza, Policy, Rule, VictimView, by_name};
 use crate::trace::TraceEvent;
 use crate::{FileId, FileKind, FilePath, FileTags, Lifetime};
 
@@ -390,4 +392,67 @@ fn a_store_does_not_clean_for_a_choice() {
     };
     assert_eq!(copied(FreeSpace::AsStore, 12), (0, Some(1)));
     assert!(copied(FreeSpace::EmptyZones, 10).0 > 0, "who counts otherwise cleans for it");
+}
+
+/// Of full zones it empties the one with most live bytes.
+#[derive(Debug)]
+struct Fullest;
+
+impl Policy for Fullest {
+    fn name(&self) -> &'static str {
+        "fullest"
+    }
+
+    fn chooses_victims(&self) -> bool {
+        true
+    }
+
+    fn victim(&self, zones: &[VictimView], _: &LsmShape) -> Option<ZoneId> {
+        let full = zones.iter().filter(|view| view.zone.state == ZoneUse::Sealed);
+        full.max_by_key(|view| view.zone.live_bytes).map(|view| view.zone.zone)
+    }
+
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        LizaCaza.choose(candidate, choices)
+    }
+}
+
+/// What was copied for the first zone that was emptied and not dead.
+fn first_copied(trace: &Maker, options: &ReplayOptions) -> u64 {
+    let report = replay(&trace.0, options).expect("it fits");
+    report.copied_per_reset.into_iter().find(|copied| *copied > 0).unwrap_or(0)
+}
+
+#[test]
+fn a_policys_victims_are_emptied_however_free_space_is_counted() {
+    let mut maker = Maker::new();
+    for (zone, dying) in (0..).zip([5, 2, 5, 4, 5, 5]) {
+        maker.table(2 * zone, (10 - dying) * MB, Lifetime::Long, (0, 9));
+        maker.table(2 * zone + 1, dying * MB, Lifetime::Long, (0, 9));
+        maker.remove(2 * zone + 1);
+    }
+    for (free, zones) in [(FreeSpace::EmptyZones, 10), (FreeSpace::AsStore, 12), (FreeSpace::Room, 8)] {
+        let policy = Arc::new(Fullest);
+        let options = ReplayOptions { policy, free, zones, finish_percent: 0, ..options("ldp") };
+        assert_eq!(first_copied(&maker, &options), 8 * MB, "{free:?}");
+    }
+}
+
+/// A zone that is old and nearly all live has most benefit for its costs, and is not worth it: the next best is emptied, and none that
+/// waits for more.
+#[test]
+fn where_costs_and_benefits_have_a_zone_first_that_is_not_worth_it_the_next_is_emptied() {
+    let mut maker = Maker::new();
+    let mut put = |file, bytes| maker.table(file, bytes, Lifetime::Long, (0, 9));
+    [9_800_000, 200_000, 5 * MB, 5 * MB, 10 * MB, 10 * MB, 10 * MB]
+        .into_iter()
+        .zip(0..)
+        .for_each(|(bytes, file)| put(file, bytes));
+    maker.remove(1);
+    (10..12).for_each(|file| maker.table(file, MB, Lifetime::Long, (0, 9)));
+    [3, 11].iter().for_each(|file| maker.remove(*file));
+    maker.table(20, MB, Lifetime::Long, (0, 9));
+    let (victims, free) = (VictimPolicy::CostBenefit, FreeSpace::EmptyZones);
+    let options = ReplayOptions { victims, free, finish_percent: 0, ..options("liza-caza") };
+    assert_eq!(first_copied(&maker, &options), 5 * MB);
 }
