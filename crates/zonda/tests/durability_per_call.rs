@@ -28,8 +28,10 @@ const CALLS: [(&str, Call); 8] = [
     }),
 ];
 
+type PlainCall = fn(&Db) -> Result<()>;
+
 /// The same calls without a word about it.
-const PLAIN_CALLS: [(&str, fn(&Db) -> Result<()>); 8] = [
+const PLAIN_CALLS: [(&str, PlainCall); 8] = [
     ("put", |db| db.put("a", "2")),
     ("delete", |db| db.delete("a")),
     ("compare_and_swap", |db| db.compare_and_swap("a", None, Some(b"3")).map(drop)),
