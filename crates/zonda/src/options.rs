@@ -3,6 +3,8 @@
 use zonda_device::ZONE_COUNT_MAX;
 use zonda_tree::MiniPages;
 
+#[cfg(doc)]
+use crate::Db;
 use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind, bad, multiple, within};
 use crate::{FlusherOptions, Result, device, limits};
 
