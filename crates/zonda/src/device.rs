@@ -39,8 +39,8 @@ impl Drop for Made {
 /// begins with letters and a colon; keys may be put behind either (`?zone_size=16MiB`).
 ///
 /// # Errors
-/// `BadUri` for a path that no name has: one with a `?` in it, which begins the keys, or that is no UTF-8, or empty. A link to the file has
-/// another.
+/// `BadUri` for a path that no name has: one with a `?` in it, which begins the keys, or that is no UTF-8, or empty. A symbolic link with a
+/// plain name does then.
 ///
 /// # Examples
 /// ```

@@ -43,7 +43,8 @@ impl Tree {
         chunks::while_snapshots_last(|| self.view()?.last())
     }
 
-    /// Whether there are no pairs. Reads a leaf at the most, beside those that deletes have emptied and nobody has joined yet.
+    /// Whether there are no pairs in this tree; called on a [`Db`](crate::Db), in the one without a name: others are in
+    /// [`tree_names`](crate::Db::tree_names). Reads a leaf at the most, beside those that deletes have emptied and nobody has joined yet.
     ///
     /// # Errors
     /// Those of every call.

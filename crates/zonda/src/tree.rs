@@ -295,7 +295,7 @@ impl Tree {
     /// assert_eq!(db.get("hits")?, Some(vec![2]));
     /// # Ok::<(), zonda::Error>(())
     /// ```
-    #[doc(alias("merge", "update_and_fetch"))]
+    #[doc(alias("fetch_and_update", "read_modify_write"))]
     pub fn fetch_update(
         &self,
         key: impl AsRef<[u8]>,
