@@ -235,7 +235,7 @@ impl Tree {
 
     /// Copies a latched leaf's mini-page to the tail without its cold clean records. Without room there it is marked, so that whoever
     /// evicts it tries again.
-    fn copy_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
+    pub(crate) fn copy_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
         let Some(buffer) = leaf.location().buffer() else { return true };
         if !buffer.is_worth_a_copy() {
             return self.drop_if_clean(leaf);

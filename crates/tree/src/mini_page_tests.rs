@@ -498,3 +498,27 @@ fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
         assert_eq!(merges(), written, "after {before}");
     }
 }
+
+#[test]
+fn a_ring_in_which_all_is_clean_is_turned_once_and_not_again_before_a_write() {
+    let keys = 6_000;
+    let life = Life::with_pages(keys, small());
+    let (tree, ring) = (&life.tree, life.tree.pool.ring().expect("a tree of mini-pages"));
+    assert!(!tree.sweep().expect("room"), "somebody wrote since the last look");
+    let sweeps = || {
+        // Reads of many leaves earn as much as could be spent, and leave a ring at its limit.
+        let reads: u64 = (0..keys).step_by(2).map(|number| life.reads_of(number)).sum();
+        assert!(reads > 2_000, "{reads} reads");
+        let at_limit = |number: &u64| {
+            life.reads_of(*number);
+            ring.is_over_for_readers()
+        };
+        assert!((0..keys).step_by(2).any(|number| at_limit(&number)));
+        ring.want_room();
+        (0..1_000).filter(|_| tree.sweep().expect("room")).count()
+    };
+    let merges = tree.stats().merges;
+    assert!(sweeps() <= 100, "a turn is as long as the ring");
+    assert_eq!((sweeps(), sweeps()), (0, 0), "nobody wrote: nothing is dirty");
+    assert_eq!(tree.stats().merges, merges);
+}

@@ -5,18 +5,15 @@
 //! gets; and of the dirty mini-pages at the head all but the heaviest take another round, to gather more, which they do not where nobody
 //! writes.
 //!
-//! So once a reader found no room, and nothing was written since the background last looked, the ring is turned once: each dirty mini-page
-//! is merged, its used records stay as clean ones, and each clean one moves to the tail as it is. Nothing that was read is lost by it, and
-//! each change is written once, as it would be by the next write. What it costs is earned: a merge for every few leaves that were read.
+//! So once a reader found no room, and nothing was written since the background last looked, the ring is turned once, as far as room is
+//! asked for: each dirty mini-page is merged, its used records stay as clean ones, and what is clean has another round if it was used, else
+//! it goes. Each change is written once, as it would be by the next write. What it costs is earned: a merge for every few leaves that were
+//! read. Where all is clean nothing is turned any more: readers make room themselves.
 
 use crate::{
     flush::Merge,
-    leaf_table::Location,
     mini_page::claimed,
-    pool::{
-        arena::Owner,
-        ring::{Claim, Ring},
-    },
+    pool::ring::{Claim, Ring},
     relocate::is_damage,
     tree::{Result, Tree},
 };
@@ -26,7 +23,7 @@ use crate::{
 const READS_FOR_A_MERGE: u64 = 8;
 /// What is earned between two looks, at the most: where the background was away, it does not come back with a burst.
 const MERGES_MAX: u64 = 256;
-/// Clean mini-pages that one call moves at the most.
+/// Clean mini-pages that one call looks at instead of a merge.
 const MOVES_MAX: usize = 64;
 
 /// How far the turn is.
@@ -40,12 +37,15 @@ pub(crate) struct Sweep {
     merges: u64,
     /// The tail when the turn began; nothing between turns.
     end: Option<u64>,
+    /// Whether it was turned since the last write: nothing is dirty any more.
+    is_turned: bool,
     /// Whether room is made, or what there is will do for a while: the background comes every few milliseconds only.
     makes_room: bool,
 }
 
 /// What became of a mini-page in the way of a turn.
 enum Swept {
+    /// It had another round, or went.
     Moved,
     Merged,
     /// Somebody has it, or there is no room for it at the tail.
@@ -53,7 +53,8 @@ enum Swept {
 }
 
 impl Tree {
-    /// Takes the turn a step further: a merge at most. `false` if there is nothing to do, or nothing is earned.
+    /// Takes the turn a step further: a merge at most, or as much as one costs in copies. `false` if there is nothing to do, or nothing is
+    /// earned, or somebody is in the way.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
@@ -64,21 +65,19 @@ impl Tree {
             return Ok(false);
         }
         for _ in 0..MOVES_MAX {
-            let (Some(claim), Some(end)) = (ring.claim(), sweep.end) else { break };
+            let (Some(claim), Some(end)) = (ring.claim(), sweep.end) else { return Ok(false) };
             if !ring.is_before(&claim, end) {
-                sweep.end = None;
-                break;
+                (sweep.end, sweep.is_turned) = (None, true);
+                return Ok(false);
             }
             match self.sweep_claimed(ring, claim)? {
                 Swept::Moved => {}
-                Swept::Merged => {
-                    sweep.merges -= 1;
-                    return Ok(true);
-                }
+                Swept::Merged => break,
                 Swept::Stays => return Ok(false),
             }
         }
-        Ok(sweep.end.is_some())
+        sweep.merges -= 1;
+        Ok(true)
     }
 
     /// Whether a turn is under way, or begins, and may merge.
@@ -90,7 +89,7 @@ impl Tree {
         let earned = reads.saturating_sub(sweep.reads) / READS_FOR_A_MERGE;
         sweep.reads += earned * READS_FOR_A_MERGE;
         sweep.merges = (sweep.merges + earned).min(MERGES_MAX);
-        if sweep.end.is_none() && ring.is_room_wanted() {
+        if sweep.end.is_none() && !sweep.is_turned && ring.is_room_wanted() {
             sweep.end = Some(ring.tail());
         }
         // Changes are read too: no more are merged than readers will soon ask for.
@@ -100,20 +99,12 @@ impl Tree {
     }
 
     fn sweep_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<Swept> {
-        let is_dirty = {
+        {
             let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return Ok(Swept::Stays) };
             let Some(buffer) = claimed(leaf.location(), &claim) else { return Ok(Swept::Moved) };
-            let is_dirty = buffer.is_dirty();
-            if !is_dirty {
-                let Some(copy) = buffer.moved_to_tail(self.pool.memory(), Owner::of(leaf.id())) else {
-                    return Ok(Swept::Stays);
-                };
-                self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+            if !buffer.is_dirty() {
+                return Ok(if self.copy_to_tail(&mut leaf) { Swept::Moved } else { Swept::Stays });
             }
-            is_dirty
-        };
-        if !is_dirty {
-            return Ok(Swept::Moved);
         }
         match self.merge_claimed(ring, claim, Merge::HOT) {
             // It is for who reads that page to hear of it.
