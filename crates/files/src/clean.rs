@@ -11,7 +11,7 @@ use zonda_rt::{MutexGuard, now};
 use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
 use crate::change::{Change, EXTENTS_MAX};
-use crate::claim::COMPACTION;
+use crate::claim::{COMPACTION, LAST_ZONES};
 use crate::commit::can_be_tried_again;
 use crate::copy::Copying;
 use crate::extent::Place;
@@ -272,7 +272,7 @@ impl Core {
     /// The zone to be emptied, as the options choose it, of those that may be and have enough dead bytes. Read-only ones are first, if
     /// there are zones for what they hold beside the one of cleaning: emptying them gains none, and without that one nothing else could be.
     fn victim(&self, passed_over: &[ZoneId], may_be: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
-        let has_spare = self.lanes.free_now() > self.lanes.reserve_now();
+        let has_spare = self.lanes.free_now() > self.lanes.reserve_now() + LAST_ZONES;
         let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);

@@ -534,6 +534,12 @@ impl FileWriter {
             Ok(block) => block,
             Err(error) => {
                 self.core.space().sub_live(zone.zone(), device_bytes);
+                drop(guard);
+                if again.take().is_some() {
+                    // It may be there all the same, and reach into what comes next: behind what is recorded it counts for nothing.
+                    self.last = None;
+                    self.core.record_written(&file, &mut content)?;
+                }
                 return self.failed(error);
             }
         };
