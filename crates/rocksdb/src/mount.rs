@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use zonda_device::BlockDevice;
 use zonda_files::trace::TraceWriter;
-use zonda_files::{Cleaner, FileStore, FileStoreOptions, MountReport, Placement, StoreId};
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_files::{Cleaner, FileError, FilePath, FileStore, FileStoreOptions, MountReport, Placement, StoreId};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex};
 
 use crate::devices::{self, Modelled, Opened};
@@ -70,6 +70,8 @@ pub struct Mounted {
     pub(crate) reads: [AtomicU64; 2],
     /// Reads that were asked for together with others.
     pub(crate) reads_together: AtomicU64,
+    /// People were told of a read that was stale.
+    stale_is_told: AtomicBool,
     pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
     /// Where it leaves a report.
@@ -204,6 +206,7 @@ impl Mounted {
             mounting_cpu_time,
             reads: Default::default(),
             reads_together: AtomicU64::default(),
+            stale_is_told: AtomicBool::default(),
             small_work: SmallWork::default(),
             end,
         })
@@ -218,6 +221,19 @@ impl Mounted {
     /// device.
     pub(crate) fn leave_to_parent(&mut self) {
         std::mem::forget((self.cleaner.take(), self.trace.take(), self.store.clone()));
+    }
+
+    /// Why a file cannot be opened or read. People are told of the first that is stale, as `RocksDB` may keep it to itself: an iterator of
+    /// 7.8.3 that moves on to a table it cannot read goes on without that level and ends well (its pull request 11782 mends it), and not
+    /// all programs ask how one ended.
+    pub(crate) fn failed_read(&self, path: &FilePath, error: FileError) -> Failure {
+        let failure = Failure::of_file(path, error);
+        if failure.kind == Kind::Stale && !self.stale_is_told.swap(true, Ordering::Relaxed) {
+            let (uri, message) = (&self.uri, &failure.message);
+            let again = if uri.is_read_only { ": mount again" } else { "" };
+            tell(format_args!("{uri}: Stale file handle: {message}; what is read may lack keys{again}"));
+        }
+        failure
     }
 
     /// Refuses to be another mount than it is, and to be one in a child.

@@ -76,7 +76,7 @@ impl Readable {
             Some(origin) => self.reader.read_told(offset, into, Some(origin)),
             None => self.reader.read_own(offset, into),
         };
-        let bytes = read.map_err(|error| Failure::of_file(&self.path, error))?;
+        let bytes = read.map_err(|error| self.mount.failed_read(&self.path, error))?;
         self.mount.count_read(who, bytes);
         Ok(bytes)
     }
@@ -93,7 +93,7 @@ impl Readable {
             });
         }
         let read = self.reader.read_many(reads, who.origin());
-        read.map_err(|error| Failure::of_file(&self.path, error))?;
+        read.map_err(|error| self.mount.failed_read(&self.path, error))?;
         let bytes = reads.iter().map(|read| read.bytes).sum();
         self.mount.count_read(who, bytes);
         self.mount.reads_together.fetch_add(reads.len() as u64, Ordering::Relaxed);
@@ -213,7 +213,7 @@ impl System {
     /// `NotFound`, `Stale`, `Io`.
     pub fn read(&self, path: &str) -> Result<Readable, Failure> {
         let path = FilePath::parse(path)?;
-        let reader = self.mount.store.open(&path).map_err(|error| Failure::of_file(&path, error))?;
+        let reader = self.mount.store.open(&path).map_err(|error| self.mount.failed_read(&path, error))?;
         Ok(Readable { mount: Arc::clone(&self.mount), reader, path })
     }
 
