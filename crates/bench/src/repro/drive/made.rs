@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use zonda_built::{Built, FLASH_CODE, REPLAY_CODE, of_file};
@@ -102,9 +103,7 @@ impl Makers {
         for (point, seed, how) in &others {
             eprintln!("{name}: {point}, seed {seed} is left out, which another model made: {how}");
         }
-        let copy = json.with_extension("other-model.json");
-        let failed = |source| BenchError::io(format!("copy {} to {}", json.display(), copy.display()), source);
-        fs::copy(json, &copy).map_err(failed)?;
+        let copy = kept_copy(json)?;
         eprintln!("{name}: what was measured with it is in {}", copy.display());
         results.retain(|row| !others.iter().any(|(point, seed, _)| (point, *seed) == (&row.point, row.seed)));
         Ok(())
@@ -127,6 +126,23 @@ impl Makers {
             }
         }
     }
+}
+
+/// A copy of a file beside it, by the first number that is free: an older copy may have the only rows of another model.
+fn kept_copy(json: &Path) -> Result<PathBuf> {
+    let failed = |source| BenchError::io(format!("copy {}", json.display()), source);
+    let text = fs::read(json).map_err(failed)?;
+    let numbers = std::iter::once(String::new()).chain((2..=u64::MAX).map(|number| format!("-{number}")));
+    for copy in numbers.map(|number| json.with_extension(format!("other-model{number}.json"))) {
+        match fs::OpenOptions::new().write(true).create_new(true).open(&copy) {
+            Ok(mut file) => return file.write_all(&text).map(|()| copy).map_err(failed),
+            // Who goes on twice without a new row has it already.
+            Err(_) if fs::read(&copy).is_ok_and(|older| older == text) => return Ok(copy),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(failed(ErrorKind::AlreadyExists.into()))
 }
 
 /// The plugin.

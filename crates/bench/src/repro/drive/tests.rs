@@ -196,6 +196,14 @@ fn rows_of_another_model_are_left_out_and_kept_beside() {
     assert_eq!(run(&["two"]), [1.0], "who does not say is taken, who says another is not");
     assert_eq!(fs::read_to_string(json.with_extension("other-model.json")).unwrap(), of_other);
     assert_eq!(run(&[]), [2.0, 1.0], "run anew");
+    results.rows[0].model = Some("profile 1, drives 1".to_owned());
+    for copies in [2, 2] {
+        results.save(&json).unwrap();
+        assert_eq!(run(&["two"]), [1.0]);
+        assert_eq!(fs::read_to_string(json.with_extension("other-model.json")).unwrap(), of_other, "the older one");
+        assert!(fs::read_to_string(json.with_extension("other-model-2.json")).unwrap().contains("drives 1"));
+        assert!(!json.with_extension(format!("other-model-{}.json", copies + 1)).exists(), "there is a copy");
+    }
     assert!(kept.contains("\"model\": \"profile "), "{kept}");
 }
 
