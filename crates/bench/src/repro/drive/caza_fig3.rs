@@ -60,8 +60,8 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         let number = |policy: &str, name: &str| results.number(policy, &x, name).unwrap_or(f64::NAN);
         // Who copies nothing has copied no part of it, even of nothing.
         let share = |policy: &str| {
-            let copied = number(policy, COPIED);
-            if copied > 0.0 { copied / number(LIZA, COPIED) } else { copied }
+            let (copied, of_liza) = (number(policy, COPIED), number(LIZA, COPIED));
+            if copied > 0.0 || of_liza.is_nan() { copied / of_liza } else { copied }
         };
         let bound = if [15, 25].contains(&setting.threshold) { 0.7 } else { 1.0 };
         for policy in [CAZA, LEVELS, LEVEL_KEYS, LASTING] {
@@ -90,6 +90,9 @@ mod tests {
             judge(results).iter().find(|verdict| of(verdict)).map(|verdict| (verdict.outcome(), verdict.measured > 0.0))
         };
         assert_eq!(outcome(&results, CAZA).unwrap().0, "not run");
+        let mut alone = results.clone();
+        alone.rows.push(DriveRow::of(CAZA, &x).number(COPIED, 0.0));
+        assert_eq!(outcome(&alone, CAZA).unwrap().0, "not run", "nobody to compare it with");
         results.rows.extend([LIZA, CAZA].map(|policy| DriveRow::of(policy, &x).number(COPIED, 0.0)));
         results.rows.push(DriveRow::of(LEVELS, &x).number(COPIED, 1.0));
         assert_eq!(outcome(&results, CAZA), Some(("reached", false)));
