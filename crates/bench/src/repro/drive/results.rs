@@ -163,7 +163,9 @@ impl DriveResults {
     fn read(path: &Path, experiment: &str, scale: Scale) -> Result<Option<Self>> {
         let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
         let kept: Option<Self> = serde_json::from_slice(&text).ok();
-        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale))
+        let mut kept = kept.filter(|kept| kept.experiment == experiment && kept.scale == scale);
+        kept.iter_mut().flat_map(|kept| &mut kept.rows).for_each(DriveRow::judge_void);
+        Ok(kept)
     }
 
     /// Keeps only these rows.
@@ -226,5 +228,25 @@ impl DriveResults {
     pub(super) fn ratio(&self, x: &str, name: &str, (one, other): (&str, &str)) -> f64 {
         let of = |series| self.valid(series, x, name).unwrap_or(f64::NAN);
         of(one) / of(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seeds::{CPU, MACHINE};
+    use super::*;
+
+    #[test]
+    fn rows_that_are_kept_are_void_by_the_rule_of_today() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.json");
+        let mut results = DriveResults::new("a", Scale::Tiny);
+        let row =
+            |machine: Option<f64>| DriveRow::of("a", "x").number(CPU, 41.0).number(MACHINE, machine).number(VOID, 0.0);
+        results.rows.extend([row(Some(76.0)), row(Some(64.0)), row(None)]);
+        results.save(&path).unwrap();
+        let kept = DriveResults::load(&path, "a", Scale::Tiny, None).unwrap().unwrap();
+        let void: Vec<bool> = kept.rows.iter().map(DriveRow::is_void).collect();
+        assert_eq!(void, [true, false, false], "others took 35 and 23 %, or it is not known");
     }
 }

@@ -7,6 +7,10 @@ use crate::verdict::{SeedSpread, Verdict};
 
 /// 1 if a row is void: judged and drawn nowhere.
 pub(super) const VOID: &str = "void";
+/// The processors' time that `db_bench` took, the modelled drive in it.
+pub(super) const CPU: &str = "CPU %";
+/// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
+pub(super) const MACHINE: &str = "machine busy %";
 /// A run above this share of the processors says more about the host than about the drive.
 const CPU_PERCENT_MAX: f64 = 60.0;
 /// Other programs that take more of the processors make threads wake up late.
@@ -24,6 +28,15 @@ pub(super) const SEEDS: &str = "seeds";
 impl DriveRow {
     pub(super) fn is_void(&self) -> bool {
         self.numbers.get(VOID).is_some_and(|void| *void != 0.0)
+    }
+
+    /// Says whether it is void by the rule as it is now, which may have been another one when it was kept; where it cannot be told, what
+    /// it says stays.
+    pub(super) fn judge_void(&mut self) {
+        let shares = self.numbers.get(CPU).copied().zip(self.numbers.get(MACHINE).copied());
+        if let (Some(is_void), Some((cpu, machine))) = (self.numbers.get_mut(VOID), shares) {
+            *is_void = void(cpu, machine);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::made::Maker;
 use super::printed::{Latency, Step};
-use super::seeds::{VOID, void};
+use super::seeds::{CPU, MACHINE, VOID, void};
 use super::stock::{On, Ran, Stock, in_memory};
 use super::text::y_axis;
 use super::{DriveResults, DriveRow, FAILED, Point};
@@ -42,10 +42,6 @@ pub(super) const READ_P99: &str = "read P99 us";
 pub(super) const READ_P999: &str = "read P99.9 us";
 /// Percentile of writes in microseconds.
 pub(super) const WRITE_P99: &str = "write P99 us";
-/// Share of the processors' time that `db_bench` took, the modelled drive in it.
-const CPU: &str = "CPU %";
-/// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
-const MACHINE: &str = "machine busy %";
 
 /// Columns of these figures.
 pub(super) const COLUMNS: &[&str] =

@@ -12,8 +12,8 @@ pub(super) mod options;
 use std::sync::Arc;
 
 use super::super::made::Maker;
-pub(super) use super::super::seeds::VOID;
 use super::super::seeds::void;
+pub(super) use super::super::seeds::{CPU, MACHINE, VOID};
 use super::super::{DriveResults, DriveRow, Point, printed};
 use super::PROFILE;
 use crate::Result;
@@ -43,10 +43,6 @@ pub(super) const COMPACTION: &str = "compaction MB/s";
 pub(super) const COPIED: &str = "copied MiB";
 /// Written to the drive.
 pub(super) const WRITTEN: &str = "written MiB";
-/// CPU time of `db_bench`, the modelled drive in it, over the machine's.
-pub(super) const CPU: &str = "CPU %";
-/// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
-pub(super) const MACHINE: &str = "machine busy %";
 /// Of the live bytes.
 pub(super) const LIVE_IN: &str = "live in subzones %";
 /// Of the bytes of tables that were written.
