@@ -124,10 +124,13 @@ impl Sync {
 
     /// Durable writes per second over blocks that are there.
     fn overwriting(&self) -> Result<f64> {
-        self.yardstick(|file| {
-            (0..self.operations).try_for_each(|nth| write(file, nth))?;
-            file.sync_all()
-        })
+        self.yardstick(|file| self.write_before(file))
+    }
+
+    /// Makes a file one whose blocks are there.
+    fn write_before(&self, file: &File) -> std::io::Result<()> {
+        (0..self.operations).try_for_each(|nth| write(file, nth))?;
+        file.sync_all()
     }
 
     /// Durable writes per second of a loop on a new file, which `prepare` makes ready before its time begins.
@@ -221,7 +224,7 @@ mod tests {
             let mut len = 0;
             let prepare = |file: &File| {
                 if overwrites {
-                    (0..sync.operations).try_for_each(|nth| write(file, nth))?;
+                    sync.write_before(file)?;
                 }
                 len = file.metadata()?.len();
                 Ok(())
