@@ -11,8 +11,8 @@ pub(crate) const FLASH: [&str; 1] = ["crates/flash/src"];
 pub(crate) const REPLAY: [&str; 4] =
     ["crates/files/src", "crates/space/src", "crates/bench/src/lsm", "crates/bench/src/lsm.rs"];
 
-/// Of a crate, what no program is made of.
-const NOT_BUILT: [&str; 3] = ["tests", "examples", "rust-example"];
+/// Of a crate, what no program is made of; nor of documents. What is measured against and replayed (`facts`, `traces`) is compiled in.
+const NOT_BUILT: [&str; 4] = ["tests", "examples", "rust-example", "proptest-regressions"];
 /// Of the workspace, what programs are made of beside the crates.
 const OF_ALL: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo"];
 
@@ -25,7 +25,24 @@ pub(crate) fn watched(workspace: &Path) -> Vec<PathBuf> {
         git(workspace, &["rev-parse", "--path-format=absolute", "--git-path", note]).map(PathBuf::from)
     });
     let all = OF_ALL.map(|name| workspace.join(name));
-    built.chain(all).chain(noted).chain([PathBuf::from("build.rs")]).filter(|path| path.exists()).collect()
+    built
+        .flat_map(without_documents)
+        .chain(all)
+        .chain(noted)
+        .chain([PathBuf::from("build.rs")])
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// A file or directory; where documents stand beside the files of one, those files.
+fn without_documents(path: PathBuf) -> Vec<PathBuf> {
+    let is_document = |path: &PathBuf| path.extension() == Some(OsStr::new("md"));
+    let mut files = entries(&path);
+    if !files.iter().any(is_document) {
+        return vec![path];
+    }
+    files.retain(|file| !is_document(file));
+    files
 }
 
 /// The commit, with a `+` where files that programs are made of differ from it. `None` outside of git, and for a package within somebody
@@ -47,6 +64,12 @@ fn git(directory: &Path, words: &[&str]) -> Option<String> {
     // Those of a hook are of the repository that it is of.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(variable);
+    }
+    // To ask is not to write, beside others who do.
+    command.env("GIT_OPTIONAL_LOCKS", "0");
+    if cfg!(test) {
+        // What commits have to be like here is no matter of whoever runs the tests. A build may need it: it says whom git trusts.
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     }
     let output = command.arg("-C").arg(directory).args(words).output().ok()?;
     let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
@@ -124,6 +147,8 @@ mod tests {
             "crates/rocksdb/shim/env.cc",
             "crates/rocksdb/build.rs",
             "crates/bench/traces/README.md",
+            "crates/bench/traces/one.trace.gz",
+            "crates/files/proptest-regressions/all.txt",
         ];
         for file in files {
             let path = directory.path().join(file);
@@ -154,16 +179,32 @@ mod tests {
             ("docs/notes.md", false),
             ("crates/flash/tests/all.rs", false),
             ("crates/bench/traces/README.md", false),
+            ("crates/bench/traces/one.trace.gz", true),
+            ("crates/files/proptest-regressions/all.txt", false),
         ] {
             let before = fs::read(at(file)).unwrap();
             fs::write(at(file), "fn two() {}\n").unwrap();
             assert_eq!(built().ends_with('+'), differs, "{file}");
             let is_watched = watched(directory.path()).iter().any(|path| at(file).starts_with(path));
-            assert!(is_watched || !differs, "{file}");
+            assert_eq!(is_watched, differs, "{file}");
             fs::write(at(file), before).unwrap();
         }
         assert!(!built().contains('+'));
         assert_eq!(commit(tempfile::tempdir().unwrap().path()), None, "outside of git");
+    }
+
+    /// Git's index would be written anew, under a lock that whoever commits meanwhile stumbles over.
+    #[test]
+    fn who_asks_for_the_commit_writes_nothing() {
+        let directory = workspace();
+        let index = || fs::read(directory.path().join(".git/index")).unwrap();
+        let before = index();
+        // Git looks into a file that is of another time than the index says, and would note that it is the same.
+        let old = fs::metadata("Cargo.toml").unwrap().modified().unwrap();
+        let file = fs::File::options().write(true).open(directory.path().join("Cargo.lock")).unwrap();
+        file.set_modified(old).unwrap();
+        assert!(!commit(directory.path()).unwrap().contains('+'));
+        assert!(index() == before);
     }
 
     #[test]
