@@ -12,7 +12,8 @@ fn main() {
     }
     let flash = sources::code_hash(workspace, &sources::FLASH);
     let replay = sources::code_hash(workspace, &sources::REPLAY);
-    for (name, value) in [("COMMIT", sources::commit(workspace)), ("FLASH_CODE", flash), ("REPLAY_CODE", replay)] {
+    let (commit, profiles) = (sources::commit(workspace), sources::profiles_hash(workspace));
+    for (name, value) in [("COMMIT", commit), ("FLASH_CODE", flash), ("REPLAY_CODE", replay), ("PROFILES", profiles)] {
         println!("cargo::rustc-env=ZONDA_{name}={}", value.unwrap_or_else(|| "unknown".to_owned()));
     }
 }

@@ -9,15 +9,26 @@ mod sources;
 /// The commit; with a `+` when files that programs are made of differed from it, `unknown` outside of git.
 pub const COMMIT: &str = env!("ZONDA_COMMIT");
 
-/// Hash over the code of the modelled drives, tests and comments left out. Profiles are not in it: each has its own.
+/// Hash over the code of the modelled drives, tests and comments left out. Profiles are not in it: each has its own, and all of them [`PROFILES`].
 pub const FLASH_CODE: &str = env!("ZONDA_FLASH_CODE");
+
+/// Hash over the profiles of modelled drives that come with a program.
+pub const PROFILES: &str = env!("ZONDA_PROFILES");
 
 /// Hash over the code of replays: of the file store with its policies, and of the simulated LSM-tree.
 pub const REPLAY_CODE: &str = env!("ZONDA_REPLAY_CODE");
 
-/// [`COMMIT`] and [`FLASH_CODE`] as they stand in the file of a library or program that has this in it: [`of_file`] finds them.
-pub const MARK: &str =
-    concat!("zonda built from ", env!("ZONDA_COMMIT"), ", drives ", env!("ZONDA_FLASH_CODE"), "\u{1}");
+/// [`COMMIT`], [`FLASH_CODE`] and [`PROFILES`] as they stand in the file of a library or program that has this in it: [`of_file`] finds
+/// them.
+pub const MARK: &str = concat!(
+    "zonda built from ",
+    env!("ZONDA_COMMIT"),
+    ", drives ",
+    env!("ZONDA_FLASH_CODE"),
+    ", profiles ",
+    env!("ZONDA_PROFILES"),
+    "\u{1}"
+);
 
 /// How a [`MARK`] begins. Split, so that who looks for it is not found.
 const BEGIN: [&str; 2] = ["zonda built ", "from "];
@@ -29,6 +40,8 @@ pub struct Built {
     pub commit: String,
     /// Its [`FLASH_CODE`].
     pub flash_code: String,
+    /// Its [`PROFILES`]; `None` of what was built before they were said.
+    pub profiles: Option<String>,
 }
 
 /// What the [`MARK`] in the bytes of a library or program says; `None` if there is none.
@@ -50,8 +63,11 @@ pub fn of_file(bytes: &[u8]) -> Option<Built> {
 
 fn said(words: &[u8]) -> Option<Built> {
     let words = words.split(|&byte| byte == 1).next().filter(|words| words.len() < 100)?;
-    let (commit, flash_code) = std::str::from_utf8(words).ok()?.split_once(", drives ")?;
-    Some(Built { commit: commit.to_owned(), flash_code: flash_code.to_owned() })
+    let (commit, models) = std::str::from_utf8(words).ok()?.split_once(", drives ")?;
+    let (flash_code, profiles) =
+        models.split_once(", profiles ").map_or((models, None), |(code, all)| (code, Some(all)));
+    let profiles = profiles.map(str::to_owned);
+    Some(Built { commit: commit.to_owned(), flash_code: flash_code.to_owned(), profiles })
 }
 
 #[cfg(test)]
@@ -60,9 +76,12 @@ mod tests {
 
     #[test]
     fn what_a_file_was_built_from_is_found_in_it() {
-        let own = Built { commit: COMMIT.to_owned(), flash_code: FLASH_CODE.to_owned() };
+        let profiles = Some(PROFILES.to_owned());
+        let own = Built { commit: COMMIT.to_owned(), flash_code: FLASH_CODE.to_owned(), profiles };
         let file = [&b"\0zonda zonda built\xff"[..], MARK.as_bytes(), b"\0z"].concat();
         assert_eq!(of_file(&file), Some(own));
+        let older = Built { commit: "c".to_owned(), flash_code: "f".to_owned(), profiles: None };
+        assert_eq!(of_file(&[b"zonda built".as_slice(), b" from c, drives f\x01"].concat()), Some(older));
         assert_eq!(of_file(b"zonda built from nothing"), None);
         assert_eq!(of_file(b""), None);
     }
@@ -72,6 +91,6 @@ mod tests {
         let name = COMMIT.trim_end_matches('+');
         let is_commit = name.len() >= 12 && name.chars().all(|digit| digit.is_ascii_hexdigit());
         assert!(is_commit || COMMIT == "unknown", "{COMMIT}");
-        assert!([FLASH_CODE, REPLAY_CODE].iter().all(|hash| hash.len() == 16), "{FLASH_CODE}, {REPLAY_CODE}");
+        assert!([FLASH_CODE, REPLAY_CODE, PROFILES].iter().all(|hash| hash.len() == 16), "{MARK}, {REPLAY_CODE}");
     }
 }

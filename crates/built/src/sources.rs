@@ -11,6 +11,9 @@ pub(crate) const FLASH: [&str; 1] = ["crates/flash/src"];
 pub(crate) const REPLAY: [&str; 4] =
     ["crates/files/src", "crates/space/src", "crates/bench/src/lsm", "crates/bench/src/lsm.rs"];
 
+/// Where the numbers of modelled drives are.
+const PROFILES: &str = "crates/flash/profiles";
+
 /// Of a crate, what no program is made of; nor of documents. What is measured against and replayed (`facts`, `traces`) is compiled in.
 const NOT_BUILT: [&str; 4] = ["tests", "examples", "rust-example", "proptest-regressions"];
 /// Of the workspace, what programs are made of beside the crates.
@@ -80,10 +83,22 @@ fn git(directory: &Path, words: &[&str]) -> Option<String> {
 /// are none.
 pub(crate) fn code_hash(workspace: &Path, places: &[&str]) -> Option<String> {
     let files: Vec<PathBuf> = places.iter().flat_map(|place| files(&workspace.join(place))).collect();
+    hash(&files, code)
+}
+
+/// Hash over the lines of the profiles, comments left out. `None` if there are none.
+pub(crate) fn profiles_hash(workspace: &Path) -> Option<String> {
+    let mut files = entries(&workspace.join(PROFILES));
+    files.retain(|file| file.extension() == Some(OsStr::new("toml")));
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    hash(&files, |text| text.lines().map(str::trim).filter(is_said).collect())
+}
+
+fn hash(files: &[PathBuf], lines: impl Fn(&str) -> Vec<&str>) -> Option<String> {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for file in &files {
+    for file in files {
         let text = fs::read_to_string(file).ok()?;
-        for line in code(&text) {
+        for line in lines(&text) {
             let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             hash = line.bytes().chain([b'\n']).fold(hash, mix);
         }
@@ -205,6 +220,22 @@ mod tests {
         file.set_modified(old).unwrap();
         assert!(!commit(directory.path()).unwrap().contains('+'));
         assert!(index() == before);
+    }
+
+    #[test]
+    fn numbers_of_profiles_are_told_from_words_about_them() {
+        let directory = workspace();
+        let file = directory.path().join("crates/flash/profiles/zn540.toml");
+        let of = |text: &str| {
+            fs::write(&file, text).unwrap();
+            (profiles_hash(directory.path()).unwrap(), code_hash(directory.path(), &FLASH))
+        };
+        let before = of("dies = 4\n");
+        assert_eq!(of("# Words.\n\ndies = 4\n"), before);
+        let after = of("dies = 8\n");
+        assert!(after.0 != before.0 && after.1 == before.1, "{after:?}");
+        fs::remove_file(&file).unwrap();
+        assert_eq!(profiles_hash(directory.path()), None, "there are none");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use zonda_built::{Built, FLASH_CODE, REPLAY_CODE, of_file};
+use zonda_built::{Built, FLASH_CODE, PROFILES, REPLAY_CODE, of_file};
 use zonda_flash::profile::Profile;
 
 use super::{DriveExperiment, DriveResults, DriveRow, Point};
@@ -52,15 +52,11 @@ struct File {
 impl Makers {
     /// The model behind a maker's rows: numbers of the drive, and the code. `None` where there is none, or it does not say.
     pub(super) fn model(&mut self, maker: Maker) -> Option<String> {
-        let of = |profile: &str, code: &str| {
-            let profile = Profile::named(profile).ok()?;
-            Some(format!("profile {:016x}, drives {code}", profile.fingerprint()))
-        };
         match maker {
             Maker::Here | Maker::Plugin(None) => None,
-            Maker::Drive(profile) => of(profile, FLASH_CODE),
+            Maker::Drive(profile) => drive(profile, FLASH_CODE),
             Maker::Replay => Some(format!("replay {REPLAY_CODE}")),
-            Maker::Plugin(Some(profile)) | Maker::Driver(profile) => of(profile, &self.file(maker)?.built?.flash_code),
+            Maker::Plugin(Some(profile)) | Maker::Driver(profile) => drive_within(profile, &self.file(maker)?.built?),
         }
     }
 
@@ -125,6 +121,21 @@ impl Makers {
                 Some(file)
             }
         }
+    }
+}
+
+/// The model of a drive: the numbers of a profile of this program, and code.
+fn drive(profile: &str, code: &str) -> Option<String> {
+    let profile = Profile::named(profile).ok()?;
+    Some(format!("profile {:016x}, drives {code}", profile.fingerprint()))
+}
+
+/// The model of a drive within a library or program. It has profiles of its own: only where they are this program's is it known which
+/// numbers one of them has. Of those who do not say, they are taken to be.
+fn drive_within(profile: &str, built: &Built) -> Option<String> {
+    match &built.profiles {
+        Some(profiles) if profiles != PROFILES => Some(format!("profiles {profiles}, drives {}", built.flash_code)),
+        _ => drive(profile, &built.flash_code),
     }
 }
 
@@ -200,6 +211,19 @@ mod tests {
         assert!(models[0] != models[1] && models[1] != models[2], "{models:?}");
         assert!(models[0].contains(FLASH_CODE) && models[2].contains(REPLAY_CODE), "{models:?}");
         assert_eq!((makers.model(Maker::Here), makers.build(Maker::Replay)), (None, None));
+    }
+
+    /// A plugin that was built before a profile was changed has the numbers of before.
+    #[test]
+    fn programs_have_profiles_of_their_own() {
+        let of = |profiles: Option<&str>| {
+            let profiles = profiles.map(str::to_owned);
+            let built = Built { commit: String::new(), flash_code: FLASH_CODE.to_owned(), profiles };
+            drive_within("zn540", &built).unwrap()
+        };
+        let here = Makers::default().model(Maker::Drive("zn540")).unwrap();
+        assert_eq!((of(Some(PROFILES)), of(None)), (here.clone(), here));
+        assert_eq!(of(Some("0")), format!("profiles 0, drives {FLASH_CODE}"));
     }
 
     #[test]
