@@ -59,7 +59,7 @@ fn data_in_a_file_survives() {
 /// As files are: readers beside each other, never beside a writer, and nothing is written by them; also where blocks lie on zones.
 #[test]
 fn data_in_a_file_is_read_beside_other_readers() {
-    let names = ["flash:test?zones=200&", "hftl:flash:test?zones=200&", "flash:test-conv?capacity=536870912&"];
+    let names = ["flash:test?zones=64&", "hftl:flash:test?zones=64&", "flash:test-conv?capacity=33554432&"];
     let options = || options().zone_bytes(1 << 20);
     for name in names {
         let directory = tempfile::tempdir().unwrap();
