@@ -12,7 +12,7 @@ use zonda_rt::Seed;
 const MIB: u64 = 1 << 20;
 const BUDGET_BYTES: u64 = 24 * MIB;
 /// Code, stacks, device queues, and what the allocator keeps.
-const BESIDE_BYTES: u64 = 6 * MIB;
+const BESIDE_BYTES: u64 = 7 * MIB;
 const PAIRS: u64 = 1_500_000;
 const THREADS: u64 = 2;
 
