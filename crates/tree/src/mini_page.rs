@@ -170,6 +170,9 @@ impl Tree {
     fn drop_clean(&self, claim: &Claim<'_>) -> bool {
         let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return false };
         let Some(buffer) = claimed(leaf.location(), claim) else { return true };
+        if self.is_swept(buffer) {
+            return false;
+        }
         if buffer.is_referenced() && self.copy_to_tail(&mut leaf) {
             return true;
         }
@@ -214,9 +217,16 @@ impl Tree {
     pub(crate) fn give_second_chance(&self, id: PageId) {
         if let Some(mut leaf) = self.table.try_lock(id)
             && self.is_near_head(leaf.location())
+            && !leaf.location().buffer().is_some_and(|buffer| self.is_swept(buffer))
         {
             self.copy_to_tail(&mut leaf);
         }
+    }
+
+    /// Whether a mini-page is merged when it comes to the head, which keeps what of it was used: it does not escape to the tail with the
+    /// changes that nobody reads.
+    fn is_swept(&self, buffer: &Buffer) -> bool {
+        buffer.is_dirty() && self.sweep.is_under_way()
     }
 
     /// A writer is about to change a latched leaf: as [`give_second_chance`](Self::give_second_chance). `true`, if the oldest go first: it
@@ -235,7 +245,7 @@ impl Tree {
 
     /// Copies a latched leaf's mini-page to the tail without its cold clean records. Without room there it is marked, so that whoever
     /// evicts it tries again.
-    pub(crate) fn copy_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
+    fn copy_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
         let Some(buffer) = leaf.location().buffer() else { return true };
         if !buffer.is_worth_a_copy() {
             return self.drop_if_clean(leaf);
@@ -246,6 +256,18 @@ impl Tree {
             None => buffer.touch(),
         }
         copy.map(|copy| self.relocate_leaf(leaf, Location::Buffered(copy))).is_some()
+    }
+
+    /// Moves a latched leaf's mini-page to the tail as it is, but for a mirror that nobody used, which leaves what was used. `false` if there
+    /// is no room there.
+    pub(crate) fn move_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
+        match leaf.location().buffer() {
+            Some(buffer) if !buffer.is_complete() => {
+                let copy = buffer.moved_to_tail(self.pool.memory(), Owner::of(leaf.id()));
+                copy.map(|copy| self.relocate_leaf(leaf, Location::Buffered(copy))).is_some()
+            }
+            _ => self.copy_to_tail(leaf),
+        }
     }
 
     /// Makes room at the head: drops a clean mini-page, copies one to the tail that was used near the head, or merges a dirty one.

@@ -476,6 +476,23 @@ fn where_nobody_writes_the_ring_becomes_a_cache_of_what_is_read() {
 }
 
 #[test]
+fn changes_beside_one_that_is_read_do_not_escape_a_turn() {
+    let keys = 6_000;
+    let life = full_of_changes(keys);
+    let changed = |number: &u64| life.mini_page(*number).map_or(0, |page| page.dirty);
+    let leaves: Vec<u64> = (0..keys).step_by(60).collect();
+    let dirty = || leaves.iter().map(changed).sum::<usize>();
+    // One change of each leaf that is in the ring: read again and again, so that it is used wherever it is in the ring.
+    let read: Vec<u64> = (0..keys).step_by(7 * 14).filter(|number| changed(number) > 1).collect();
+    assert!(read.len() > 20 && dirty() > 100, "{} changes are read, of {}", read.len(), dirty());
+    for number in (0..keys).step_by(6).cycle().take(2_000) {
+        reads_beside_sweeps(&life, &[number]);
+        let _ = read.iter().map(|number| life.reads_of(*number)).sum::<u64>();
+    }
+    assert_eq!(dirty(), 0, "each was written");
+}
+
+#[test]
 fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
     let keys = 6_000;
     let life = full_of_changes(keys);
@@ -521,4 +538,35 @@ fn a_ring_in_which_all_is_clean_is_turned_once_and_not_again_before_a_write() {
     assert!(sweeps() <= 100, "a turn is as long as the ring");
     assert_eq!((sweeps(), sweeps()), (0, 0), "nobody wrote: nothing is dirty");
     assert_eq!(tree.stats().merges, merges);
+}
+
+#[test]
+fn what_a_turn_moves_stays_whole() {
+    let life = Life::with_pages(600, options());
+    assert_eq!(life.reads_of(0), 1);
+    let kept = life.mini_page(0);
+    assert!(kept.as_ref().is_some_and(|page| page.records == 1), "{kept:?}");
+    for _ in 0..2 {
+        let mut leaf = life.tree.table.lock(life.tree.leaf_of(&key(0)).0);
+        let before = leaf.location().buffer().map(|buffer| buffer.memory_at());
+        assert!(life.tree.move_to_tail(&mut leaf));
+        assert_ne!(leaf.location().buffer().map(|buffer| buffer.memory_at()), before);
+    }
+    assert_eq!(life.mini_page(0), kept);
+}
+
+#[test]
+fn a_turn_ends_where_next_to_nothing_is_dirty() {
+    let keys = 120_000;
+    let life = Life::with_pages(keys, TreeOptions { buffer_bytes: 128 << 10, ..options() });
+    let (tree, ring) = (&life.tree, life.tree.pool.ring().expect("a tree of mini-pages"));
+    assert!(!tree.sweep().expect("room"), "somebody wrote since the last look");
+    // A record of each leaf until the ring is full of small mini-pages.
+    assert!((0..keys).step_by(60).cycle().take(8_000).any(|number| {
+        life.reads_of(number);
+        ring.is_over_for_readers() && tree.leaf_reads() > 4_096
+    }));
+    ring.want_room();
+    let moves: usize = (0..1_000).filter(|_| tree.sweep().expect("room")).count();
+    assert!((8..=16).contains(&moves), "16 mini-pages each, 256 in all: {moves}");
 }

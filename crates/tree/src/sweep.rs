@@ -6,9 +6,14 @@
 //! writes.
 //!
 //! So once a reader found no room, and nothing was written since the background last looked, the ring is turned once, as far as room is
-//! asked for: each dirty mini-page is merged, its used records stay as clean ones, and what is clean has another round if it was used, else
-//! it goes. Each change is written once, as it would be by the next write. What it costs is earned: a merge for every few leaves that were
-//! read. Where all is clean nothing is turned any more: readers make room themselves.
+//! asked for: each dirty mini-page is merged, its used records stay as clean ones, and what is clean has another round, used or not, so that
+//! it does not go before changes that nobody reads. Each change is written once, as it would be by the next write. What it costs is earned:
+//! a merge for every few leaves that were read. Where next to nothing is dirty the turn is over: readers make room themselves.
+
+use zonda_rt::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::{
     flush::Merge,
@@ -23,12 +28,28 @@ use crate::{
 const READS_FOR_A_MERGE: u64 = 8;
 /// What is earned between two looks, at the most: where the background was away, it does not come back with a burst.
 const MERGES_MAX: u64 = 256;
-/// Clean mini-pages that one call looks at instead of a merge.
-const MOVES_MAX: usize = 64;
+/// Clean mini-pages that one call moves instead of a merge.
+const MOVES_MAX: usize = 16;
+/// So many clean ones in a row end a turn: what is dirty among as many is not worth carrying them round.
+const CLEAN_MAX: u32 = 256;
 
-/// How far the turn is.
+/// The turn of a tree's ring.
 #[derive(Default)]
 pub(crate) struct Sweep {
+    turn: Mutex<Turn>,
+    is_under_way: AtomicBool,
+}
+
+impl Sweep {
+    /// Whether the ring is being turned: changes at its head are merged then, whether they were used or not.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Relaxed)
+    }
+}
+
+/// How far it is.
+#[derive(Default)]
+struct Turn {
     /// Records written when the background last looked.
     written: u64,
     /// Leaves read that have earned something.
@@ -37,7 +58,9 @@ pub(crate) struct Sweep {
     merges: u64,
     /// The tail when the turn began; nothing between turns.
     end: Option<u64>,
-    /// Whether it was turned since the last write: nothing is dirty any more.
+    /// Clean mini-pages since the last dirty one.
+    clean: u32,
+    /// Whether it was turned since the last write: next to nothing is dirty any more.
     is_turned: bool,
     /// Whether room is made, or what there is will do for a while: the background comes every few milliseconds only.
     makes_room: bool,
@@ -45,7 +68,7 @@ pub(crate) struct Sweep {
 
 /// What became of a mini-page in the way of a turn.
 enum Swept {
-    /// It had another round, or went.
+    /// It has another round, or was gone.
     Moved,
     Merged,
     /// Somebody has it, or there is no room for it at the tail.
@@ -60,42 +83,48 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn sweep(&self) -> Result<bool> {
         let Some(ring) = self.pool.ring() else { return Ok(false) };
-        let Some(mut sweep) = self.sweep.try_lock() else { return Ok(false) };
-        if !self.is_due(ring, &mut sweep) || !self.has_room_to_spare() {
-            return Ok(false);
-        }
+        let Some(mut turn) = self.sweep.turn.try_lock() else { return Ok(false) };
+        let is_due = self.is_due(ring, &mut turn) && self.has_room_to_spare();
+        let went = if is_due { self.turn_further(ring, &mut turn) } else { Ok(false) };
+        self.sweep.is_under_way.store(turn.end.is_some(), Ordering::Relaxed);
+        went
+    }
+
+    fn turn_further(&self, ring: &Ring, turn: &mut Turn) -> Result<bool> {
         for _ in 0..MOVES_MAX {
-            let (Some(claim), Some(end)) = (ring.claim(), sweep.end) else { return Ok(false) };
-            if !ring.is_before(&claim, end) {
-                (sweep.end, sweep.is_turned) = (None, true);
+            let (Some(claim), Some(end)) = (ring.claim(), turn.end) else { return Ok(false) };
+            if turn.clean == CLEAN_MAX || !ring.is_before(&claim, end) {
+                (turn.end, turn.is_turned) = (None, true);
                 return Ok(false);
             }
             match self.sweep_claimed(ring, claim)? {
-                Swept::Moved => {}
-                Swept::Merged => break,
+                Swept::Moved => turn.clean += 1,
+                Swept::Merged => {
+                    turn.clean = 0;
+                    break;
+                }
                 Swept::Stays => return Ok(false),
             }
         }
-        sweep.merges -= 1;
+        turn.merges -= 1;
         Ok(true)
     }
 
     /// Whether a turn is under way, or begins, and may merge.
-    fn is_due(&self, ring: &Ring, sweep: &mut Sweep) -> bool {
+    fn is_due(&self, ring: &Ring, turn: &mut Turn) -> bool {
         let (written, reads) = (self.written(), self.leaf_reads());
-        if written != sweep.written {
-            *sweep = Sweep { written, reads, ..Sweep::default() };
+        if written != turn.written {
+            *turn = Turn { written, reads, ..Turn::default() };
         }
-        let earned = reads.saturating_sub(sweep.reads) / READS_FOR_A_MERGE;
-        sweep.reads += earned * READS_FOR_A_MERGE;
-        sweep.merges = (sweep.merges + earned).min(MERGES_MAX);
-        if sweep.end.is_none() && !sweep.is_turned && ring.is_room_wanted() {
-            sweep.end = Some(ring.tail());
+        let earned = reads.saturating_sub(turn.reads) / READS_FOR_A_MERGE;
+        turn.reads += earned * READS_FOR_A_MERGE;
+        turn.merges = (turn.merges + earned).min(MERGES_MAX);
+        if turn.end.is_none() && !turn.is_turned && ring.is_room_wanted() {
+            (turn.end, turn.clean) = (Some(ring.tail()), 0);
         }
         // Changes are read too: no more are merged than readers will soon ask for.
-        sweep.makes_room =
-            if sweep.makes_room { !ring.has_room_ahead_of_readers() } else { ring.is_over_for_readers() };
-        sweep.end.is_some() && sweep.makes_room && sweep.merges > 0
+        turn.makes_room = if turn.makes_room { !ring.has_room_ahead_of_readers() } else { ring.is_over_for_readers() };
+        turn.end.is_some() && turn.makes_room && turn.merges > 0
     }
 
     fn sweep_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<Swept> {
@@ -103,7 +132,7 @@ impl Tree {
             let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return Ok(Swept::Stays) };
             let Some(buffer) = claimed(leaf.location(), &claim) else { return Ok(Swept::Moved) };
             if !buffer.is_dirty() {
-                return Ok(if self.copy_to_tail(&mut leaf) { Swept::Moved } else { Swept::Stays });
+                return Ok(if self.move_to_tail(&mut leaf) { Swept::Moved } else { Swept::Stays });
             }
         }
         match self.merge_claimed(ring, claim, Merge::HOT) {

@@ -79,7 +79,7 @@ pub(crate) struct Tree {
     pub(crate) values: ValueLog,
     pub(crate) stripes: Stripes,
     pub(crate) relief: Relief,
-    pub(crate) sweep: Mutex<Sweep>,
+    pub(crate) sweep: Sweep,
     /// Batches hold it shared, whoever opens a snapshot exclusively: a batch is all or nothing to snapshots.
     pub(crate) batch_gate: RwLock<()>,
     pub(crate) session: Session,
@@ -184,7 +184,7 @@ impl Tree {
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             relief: Relief::default(),
-            sweep: Mutex::new(Sweep::default()),
+            sweep: Sweep::default(),
             batch_gate: RwLock::new(()),
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),

@@ -81,17 +81,25 @@ impl Buffer {
 
     /// A copy of all of it in other memory, which must be there; as large as it is in the paper's classes, else as large as it needs to be.
     pub(crate) fn copied(&self, memory: &Memory, owner: Owner, demand: Demand) -> Self {
-        let place = Place { memory, owner, demand };
-        let mut copy = if matches!(memory.sizing(), Sizing::Paper { .. }) {
-            let mut copy = Self::of_class(place, self.page(), self.prefix(), self.class()).expect(super::MUST);
+        self.try_copied(Place { memory, owner, demand }).expect(super::MUST)
+    }
+
+    /// A copy of all of it at the tail of the ring, if there is room.
+    pub(crate) fn moved_to_tail(&self, memory: &Memory, owner: Owner) -> Option<Self> {
+        self.try_copied(Place { memory, owner, demand: Demand::Spare })
+    }
+
+    fn try_copied(&self, place: Place<'_>) -> Option<Self> {
+        let mut copy = if matches!(place.memory.sizing(), Sizing::Paper { .. }) {
+            let mut copy = Self::of_class(place, self.page(), self.prefix(), self.class())?;
             assert!(copy.fill_from(self, &[]), "a copy of its class holds as much");
             copy
         } else {
-            Self::of_records(place, self.page(), self.prefix(), self.slots().iter()).expect(super::MUST)
+            Self::of_records(place, self.page(), self.prefix(), self.slots().iter())?
         };
         copy.inherit(self);
         copy.copy_marks(self);
-        copy
+        Some(copy)
     }
 
     /// Whether [`copied_to_tail`](Self::copied_to_tail) would keep any record.
