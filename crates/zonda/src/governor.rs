@@ -377,6 +377,8 @@ impl Governor {
                 let pages = plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
                 Caches { pages, records: 0 }
             }
+            // Buffers cache better what they may hold: records, or pages without a copy.
+            None if plan.buffers_are_caches() => Caches { pages: plan.beyond_buffers(movable), records: 0 },
             None => self.follow_work(&mut window, &stats, movable),
         };
         let buffer_bytes = (movable - caches.bytes().min(movable)).min(plan.buffer_bytes_max).max(buffer_bytes_min);

@@ -65,7 +65,9 @@ pub(crate) const BUFFER_BYTES_OUTGROWN: u64 = BUFFER_BYTES_MIN / 2;
 const CACHED_PAGE_BYTES: u64 = 512;
 
 /// Leaf buffers take at most this part of the capacity. On a device that is full of leaves, bytes written for an operation go as leaves
-/// over buffers: less here would cost more in them than it gives in space. More would not fit the log: see [`LOG_OVER_BUFFERS`].
+/// over buffers: less here would cost more in them than it gives in space. More would not fit the log: see [`LOG_OVER_BUFFERS`]. All that
+/// buffers hold may be dirty, so it counts wholly, and until it is merged it needs pages, too. What a small device so leaves of a large
+/// budget has no changes in it: caches have it ([`MemoryPlan::beyond_buffers`]).
 const CAPACITY_SHARE: u64 = 22;
 
 /// The log is so many times as long as what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the
@@ -132,7 +134,10 @@ impl MemoryPlan {
         let plan = Self { filter_bytes: plan.filter_bytes.min(spare), ..plan };
         let taken = plan.filter_bytes + others;
         let buffer_bytes_max = left.saturating_sub(taken).min(plan.buffer_bytes_max);
-        let at_first = left.saturating_sub(taken + plan.read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
+        let beyond = left.saturating_sub(taken + budget_bytes / 8 + buffer_bytes_max);
+        let read_cache_bytes = if plan.buffers_are_caches() { beyond } else { plan.read_cache_bytes };
+        let plan = Self { read_cache_bytes, ..plan };
+        let at_first = left.saturating_sub(taken + read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
         let of_buffers = (LOG_OVER_BUFFERS * buffer_bytes_max).min(plan.log_limit_bytes);
         let log_limit_bytes = of_buffers + LOG_OVER_BUFFERS * plan.filter_bytes;
         Self { buffer_bytes: at_first.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..plan }
@@ -207,9 +212,15 @@ impl MemoryPlan {
         }
     }
 
-    /// Whether what was only read is in leaf buffers too: designs without a cache of pages beside them.
+    /// Whether what was only read is in leaf buffers too: designs without a cache of pages beside them, but for what is
+    /// [beyond](Self::beyond_buffers) these.
     pub(crate) fn buffers_are_caches(&self) -> bool {
         self.read_cache_bytes_min == 0
+    }
+
+    /// What of `movable_bytes` leaf buffers cannot have on a device of this capacity.
+    pub(crate) fn beyond_buffers(&self, movable_bytes: u64) -> u64 {
+        movable_bytes.saturating_sub(self.buffer_bytes_max.max(BUFFER_BYTES_MIN))
     }
 
     /// Log instances with rings of so many bytes that there is memory for.
