@@ -102,8 +102,10 @@ impl Tree {
             progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
         };
         let mut left = Ok(());
-        // Merges below may give what it wants.
-        leave(self.empty_filter(), |error| is_damage(error) || is_no_space(error), &mut left)?;
+        // Merges and joins below may give what it wants.
+        let mut wants_room = Ok(());
+        leave(self.empty_filter(), is_damage, &mut left)
+            .or_else(|error| leave(Err(error), is_no_space, &mut wants_room))?;
         leave(self.merge_all(&mut report), is_damage, &mut left)?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
@@ -120,6 +122,11 @@ impl Tree {
         }
         self.flush_meta()?;
         self.reclaim_garbage()?;
+        if wants_room.is_err() {
+            leave(self.empty_filter(), is_damage, &mut left)?;
+            leave(self.merge_all(&mut report), is_damage, &mut left)?;
+            self.flush_meta()?;
+        }
         left
     }
 

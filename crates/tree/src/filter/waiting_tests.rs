@@ -230,6 +230,28 @@ fn compaction_goes_on_behind_leaves_that_it_cannot_merge() {
     }
 }
 
+/// As the zones are that joins give back: what had no room before has it in the end.
+#[test]
+fn compaction_tries_again_what_found_no_room_before_it_made_some() {
+    let (store, tree) = scene(options(2 << 20), false);
+    let keys: Vec<_> = (0..WAITING).map(|nth| [&key(4_001)[..], &nth.to_be_bytes()].concat()).collect();
+    let puts: Vec<_> = keys.iter().map(|key| BatchOp::Put { key, value: &[7; 1_000] }).collect();
+    tree.write(&puts, Durability::Synced).expect("the filter has room");
+    store.wire().set_full_of_pages(true);
+    let tree = Arc::new(tree);
+    let (weak, watched) = (Arc::downgrade(&tree), Arc::downgrade(&store));
+    store.watch_pumps(move || {
+        // Behind a merge that was refused, once all of the filter is on its way.
+        if weak.upgrade().is_some_and(|tree| filter(&tree).valid_nodes() == 0) {
+            watched.upgrade().expect("it pumps").wire().set_full_of_pages(false);
+        }
+    });
+    tree.compact(&mut |_, _| {}).expect("there is room by now");
+    let is_buffered = |id: PageId| tree.table.lock_shared(id).location().buffer().is_some();
+    assert!(filter(&tree).is_empty() && !(0..tree.table.len()).map(PageId).any(is_buffered));
+    assert!(keys.iter().all(|key| has(&tree, key, &[7; 1_000])));
+}
+
 /// Of what waits, of what is newer on its way down, and of what the leaf has.
 #[test]
 fn values_of_what_waits_die_once_when_they_are_superseded() {
