@@ -10,10 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use crate::TreeError;
+
+/// Calls of the background, which come every few milliseconds, in which it leaves a filter alone at the most: about a second.
+const REST_CALLS_MAX: u32 = 256;
 
 /// See the top.
 #[derive(Default)]
@@ -23,7 +26,18 @@ pub(crate) struct Unmerged {
     any_refused: AtomicBool,
     /// Steps of reclaim, and one, when recovery last evicted nothing for want of space; 0: it did.
     none_evicted_at: AtomicU64,
+    rest: Rest,
     leaves: Mutex<Leaves>,
+}
+
+/// How long the background leaves a filter alone that is full of what waits for damaged leaves: each look at it begins a round, which reads
+/// their pages. In calls of it, twice as many each time.
+#[derive(Default)]
+struct Rest {
+    calls: AtomicU32,
+    calls_left: AtomicU32,
+    /// What the filter held when it was last left.
+    held_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -97,6 +111,31 @@ impl Unmerged {
     /// Whether nothing was reclaimed since.
     pub(crate) fn evicts_none(&self, steps: u64) -> bool {
         self.none_evicted_at.load(Ordering::Relaxed) == steps + 1
+    }
+
+    /// Whether the background is to serve the filter in this call.
+    pub(crate) fn ends_rest(&self) -> bool {
+        let left = self.rest.calls_left.load(Ordering::Relaxed);
+        // One that others count down at the same time ends a call later or sooner.
+        self.rest.calls_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        left == 0
+    }
+
+    /// The background met damage, and the filter holds so many bytes still: the next calls leave it alone, unless it had fewer by then.
+    pub(crate) fn rest(&self, held_bytes: u64) {
+        let is_vain = held_bytes >= self.rest.held_bytes.swap(held_bytes, Ordering::Relaxed);
+        let calls = if is_vain { (2 * self.rest.calls.load(Ordering::Relaxed)).clamp(1, REST_CALLS_MAX) } else { 0 };
+        self.rest.calls.store(calls, Ordering::Relaxed);
+        self.rest.calls_left.store(calls, Ordering::Relaxed);
+    }
+
+    /// Nothing keeps the filter full: from now on it is served at every call.
+    pub(crate) fn is_rested(&self) {
+        if self.rest.held_bytes.load(Ordering::Relaxed) != 0 {
+            self.rest.calls.store(0, Ordering::Relaxed);
+            self.rest.calls_left.store(0, Ordering::Relaxed);
+            self.rest.held_bytes.store(0, Ordering::Relaxed);
+        }
     }
 
     fn tell(&self, leaves: &Leaves) {

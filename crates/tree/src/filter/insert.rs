@@ -90,13 +90,24 @@ impl Tree {
     }
 
     /// Serves the filter if it is far over its share, for the background: values that reclaim moves come to it although nobody writes.
-    /// Returns whether it was. No latch, no stripe may be held.
+    /// Returns whether it was. Where damaged leaves keep it full, they are asked less and less often. No latch, no stripe may be held.
     ///
     /// # Errors
     /// As [`serve_filter`](Self::serve_filter).
     pub(crate) fn relieve_filter(&self) -> Result<bool> {
-        let Some(filter) = self.filter.as_ref().filter(|filter| filter.is_full()) else { return Ok(false) };
-        self.drain(filter).map(|()| true)
+        let Some(filter) = self.filter.as_ref().filter(|filter| filter.is_full()) else {
+            self.unmerged.is_rested();
+            return Ok(false);
+        };
+        if !self.unmerged.ends_rest() {
+            return Ok(false);
+        }
+        let drained = self.drain(filter);
+        match &drained {
+            Err(error) if is_damage(error) => self.unmerged.rest(filter.held_bytes()),
+            _ => self.unmerged.is_rested(),
+        }
+        drained.map(|()| true)
     }
 
     /// Serves a filter that is far over its share until it is not, or nothing of what makes it so finds room.

@@ -252,6 +252,30 @@ fn compaction_tries_again_what_found_no_room_before_it_made_some() {
     assert!(keys.iter().all(|key| has(&tree, key, &[7; 1_000])));
 }
 
+/// While nobody writes, nothing changes but by what reclaim moves: at each look the same pages would be read.
+#[test]
+fn the_background_asks_damaged_leaves_less_and_less_often() {
+    let (store, tree) = scene(options(64 << 10), true);
+    let last = tree.log.next_sequence() - 1;
+    for nth in 0..3_000 {
+        let record = Record { key: &first_key(nth), kind: Kind::Inline, value: &[7; 1_000] };
+        tree.filter_record(filter(&tree), &record, &(last..=last));
+    }
+    let reads = count_reads(&store);
+    let look = || {
+        let before = reads.load(Ordering::SeqCst);
+        let served = tree.relieve_filter();
+        assert!(served.as_ref().map_or_else(is_damage, |served| !served), "{served:?}");
+        reads.load(Ordering::SeqCst) > before
+    };
+    let asked: Vec<bool> = (0..2_000).map(|_| look()).collect();
+    assert!(filter(&tree).is_full() && has(&tree, &first_key(0), &[7; 1_000]));
+    let looks = |part: std::ops::Range<usize>| asked[part].iter().filter(|asked| **asked).count();
+    // The first ones find something that goes down.
+    assert!(asked[0] && looks(0..20) > 1 && looks(0..1_000) < 60, "{} of a thousand", looks(0..1_000));
+    assert!((1..8).contains(&looks(1_000..2_000)), "{} of the next thousand", looks(1_000..2_000));
+}
+
 /// Of what waits, of what is newer on its way down, and of what the leaf has.
 #[test]
 fn values_of_what_waits_die_once_when_they_are_superseded() {
