@@ -1,6 +1,6 @@
 //! The shape of all LSM-trees: which table is at which level, over which keys, in which zones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use super::lives::Lives;
 use super::{JobId, KeyOrder, KeyRange, TreeId};
@@ -30,6 +30,8 @@ pub struct LsmShape {
     trees: BTreeMap<TreeId, Tree>,
     /// Inputs of each job.
     jobs: HashMap<JobId, Vec<FileId>>,
+    /// How often jobs name each input.
+    inputs: HashMap<FileId, u32>,
     lives: Lives,
     next_tree: u32,
     next_job: u64,
@@ -86,13 +88,21 @@ impl LsmShape {
     pub fn begin_job(&mut self, inputs: Vec<FileId>) -> JobId {
         let job = JobId(self.next_job);
         self.next_job += 1;
+        inputs.iter().for_each(|file| *self.inputs.entry(*file).or_default() += 1);
         self.jobs.insert(job, inputs);
         job
     }
 
     /// A job has ended.
     pub fn end_job(&mut self, job: JobId) {
-        self.jobs.remove(&job);
+        for file in self.jobs.remove(&job).into_iter().flatten() {
+            if let Entry::Occupied(mut named) = self.inputs.entry(file) {
+                *named.get_mut() -= 1;
+                if *named.get() == 0 {
+                    named.remove();
+                }
+            }
+        }
     }
 
     /// A table of a tree.
@@ -133,10 +143,10 @@ impl LsmShape {
         trees.flat_map(|(_, tree)| tree.tables.values()).map(|table| table.level).max()
     }
 
-    /// Whether a running job reads the table, so that it will soon be gone.
+    /// Whether a running job reads the table, so that it will soon be gone. Costs a look-up, whatever runs.
     #[must_use]
     pub fn is_input(&self, file: FileId) -> bool {
-        self.jobs.values().any(|inputs| inputs.contains(&file))
+        self.inputs.contains_key(&file)
     }
 
     /// How long a table has been in its level, and how long tables live there on average, both in bytes of tables written meanwhile;
@@ -196,6 +206,34 @@ mod tests {
         assert_eq!(shape.input_range(tree, job), Some(KeyRange::new("d", "f")));
         shape.end_job(job);
         assert_eq!(seen(&shape), [1, 2]);
+    }
+
+    #[test]
+    fn an_input_of_several_jobs_is_one_until_the_last_ends() {
+        let mut shape = LsmShape::default();
+        let jobs =
+            [shape.begin_job(vec![FileId(1), FileId(2), FileId(2)]), shape.begin_job(vec![FileId(2), FileId(3)])];
+        let inputs = |shape: &LsmShape| [1, 2, 3].map(|file| shape.is_input(FileId(file)));
+        assert_eq!(inputs(&shape), [true; 3]);
+        shape.end_job(jobs[0]);
+        shape.end_job(jobs[0]);
+        assert_eq!(inputs(&shape), [false, true, true]);
+        shape.end_job(jobs[1]);
+        assert_eq!(inputs(&shape), [false; 3]);
+    }
+
+    /// A pass over a level asks for each table whether a job has it: with a look at all inputs for each that would be ten thousand
+    /// million steps.
+    #[test]
+    fn a_job_over_all_tables_makes_a_pass_no_longer_than_that() {
+        const TABLES: u64 = 200_000;
+        let mut shape = LsmShape::default();
+        let tree = shape.add_tree(KeyOrder::bytewise());
+        (0..TABLES).for_each(|file| shape.put(tree, FileId(file), table(1, "a", "c")));
+        let job = shape.begin_job((1..TABLES).map(FileId).collect());
+        assert_eq!(shape.level(tree, 1).map(|(file, _)| file.0).collect::<Vec<_>>(), [0]);
+        shape.end_job(job);
+        assert_eq!(shape.level(tree, 1).count() as u64, TABLES);
     }
 
     #[test]
