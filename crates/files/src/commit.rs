@@ -9,6 +9,7 @@ use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
 
 use crate::names::{Names, Queued};
+use crate::options::JOURNAL;
 use crate::stop::Stop;
 use crate::{FileError, Result, Work};
 
@@ -170,13 +171,14 @@ impl State {
     fn is_snapshot_due(journal: &Journal, space: &Space) -> bool {
         let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
         let (records, snapshot) = (journal.bytes_since_snapshot(), journal.snapshot_bytes());
-        let usage = space.usage();
+        // Asked at every commit: without a pass over the zones.
+        let counts = space.zone_counts(JOURNAL);
         let snapshot_zones = (snapshot + records).div_ceil(zone_bytes.max(1)) + 1;
-        let is_short = u64::from(usage.free_zones) < u64::from(usage.reserve_zones) + snapshot_zones;
+        let is_short = u64::from(counts.free) < u64::from(counts.reserve) + snapshot_zones;
         let short_limit = snapshot.max(zone_bytes / 2);
         let limit = (SNAPSHOT_FACTOR * snapshot).max(SNAPSHOT_BYTES_MIN.min(zone_bytes));
         // Where zones are short, what the journal says of those that are lost can wait.
-        let is_outdated = || usage.lost_zones > 0 && journal.is_outdated();
+        let is_outdated = || counts.lost > 0 && journal.is_outdated();
         records >= limit || if is_short { records >= short_limit } else { is_outdated() }
     }
 

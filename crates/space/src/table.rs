@@ -52,6 +52,8 @@ pub(crate) struct Table {
     free: BTreeSet<u32>,
     tokens: BTreeSet<u32>,
     retired: u32,
+    /// Zones that can never be written again.
+    lost: u32,
     /// Zones named after each stream.
     by_stream: [u32; STREAM_ID_MAX as usize + 1],
     pub(crate) budget: Budget,
@@ -87,6 +89,7 @@ impl Table {
             free: (0..units.zone_count).collect(),
             tokens: BTreeSet::new(),
             retired: 0,
+            lost: 0,
             by_stream: [0; STREAM_ID_MAX as usize + 1],
             budget,
             active_max,
@@ -125,6 +128,11 @@ impl Table {
 
     pub(crate) fn active(&self) -> u32 {
         count(&self.tokens)
+    }
+
+    /// Zones that can never be written again.
+    pub(crate) fn lost_zones(&self) -> u32 {
+        self.lost
     }
 
     /// Whether a zone holds a token.
@@ -170,6 +178,9 @@ impl Table {
         let before = std::mem::replace(&mut self.slots[zone.0 as usize], slot.clone());
         self.retired -= u32::from(before.state == ZoneUse::Retired);
         self.retired += u32::from(slot.state == ZoneUse::Retired);
+        let is_lost = |slot: &Slot| matches!(slot.state, ZoneUse::ReadOnly | ZoneUse::Offline);
+        self.lost -= u32::from(is_lost(&before));
+        self.lost += u32::from(is_lost(&slot));
         if let Some(count) = before.stream.and_then(|stream| self.by_stream.get_mut(usize::from(stream.0))) {
             *count -= 1;
         }
@@ -182,7 +193,7 @@ impl Table {
     pub(crate) fn counts(&self, stream: StreamId) -> ZoneCounts {
         let of_stream = self.by_stream.get(usize::from(stream.0)).copied().unwrap_or(0);
         let (free, retired, reserve) = (self.free_zones(), self.retired, self.reserve_zones);
-        ZoneCounts { free, retired, reserve, of_stream }
+        ZoneCounts { free, retired, reserve, lost: self.lost, of_stream }
     }
 
     /// Changes a zone's state and keeps what it holds.

@@ -14,6 +14,8 @@ pub struct ZoneCounts {
     pub retired: u32,
     /// Free zones that foreground writers may not take.
     pub reserve: u32,
+    /// That can never be written again.
+    pub lost: u32,
     /// Named after the stream that was asked for.
     pub of_stream: u32,
 }
@@ -55,7 +57,7 @@ impl SpaceUsage {
     pub(crate) fn of(table: &Table, gauges: &Gauges, units: &Units) -> Self {
         let zone_bytes = units.zone_data_bytes();
         let in_state = |state| table.slots().filter(|(_, slot)| slot.state == state).map(|_| 1).sum::<u32>();
-        let lost_zones = in_state(ZoneUse::ReadOnly) + in_state(ZoneUse::Offline);
+        let lost_zones = table.lost_zones();
         let split_zones = in_state(ZoneUse::Split);
         let headers = units.parts.map_or(0, |parts| u64::from(parts.count - 1) * BLOCK_BYTES as u64);
         let capacity_bytes = u64::from(units.zone_count - lost_zones) * zone_bytes - u64::from(split_zones) * headers;
