@@ -184,8 +184,8 @@ impl CheckReport {
 }
 
 impl FileStore {
-    /// Checks everything that is recorded, and whether all that was still is, while nobody writes: live bytes of files in use would be taken
-    /// for wrong. A store that is mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
+    /// Checks everything that is recorded, and whether all that was still is, while nobody writes: live bytes that come or go meanwhile would
+    /// be taken for wrong. Files may be open, what of them is in no record counts. A store that is mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
     ///
     /// # Errors
     /// `Space` if something cannot be read for now. What the device has lost is a finding.
@@ -315,24 +315,31 @@ impl Core {
         extent.block > first && extent.block + extent.blocks() <= first + self.space().blocks_of(extent.zone)
     }
 
-    fn check_live(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
+    fn check_live(&self, recorded: &[(FileId, Extent)], report: &mut CheckReport) {
+        let open = {
+            let names = self.names.lock();
+            [names.open_files(), names.nameless_files()].concat()
+        };
+        let unrecorded: Vec<Extent> = open.iter().flat_map(|file| file.live_unrecorded()).collect();
+        let unrecorded = unrecorded.iter().filter(|extent| self.ground.is_there(extent));
+        let extents: Vec<&Extent> = recorded.iter().map(|(_, extent)| extent).chain(unrecorded).collect();
         let subzones = self.space().subzone_view();
         for view in
             self.space().view().iter().chain(&subzones).filter(|view| view.stream.is_some_and(|stream| stream.0 != 0))
         {
-            let here = extents.iter().filter(|(_, extent)| extent.zone == view.zone);
-            let expected = here.map(|(_, extent)| extent.device_bytes()).sum::<u64>();
+            let here = extents.iter().filter(|extent| extent.zone == view.zone);
+            let expected = here.map(|extent| extent.device_bytes()).sum::<u64>();
             if expected != view.live_bytes {
                 report.findings.push(Finding::LiveBytes { zone: view.zone, counted: view.live_bytes, expected });
             }
         }
-        self.check_groups(extents, report);
+        self.check_groups(&extents, report);
     }
 
-    fn check_groups(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
+    fn check_groups(&self, extents: &[&Extent], report: &mut CheckReport) {
         let Some(blocks) = self.ground.blocks() else { return };
         let mut expected: BTreeMap<ZoneId, u64> = BTreeMap::new();
-        for (_, extent) in extents.iter().filter(|(_, extent)| self.ground.group(extent.zone).is_some()) {
+        for extent in extents.iter().filter(|extent| self.ground.group(extent.zone).is_some()) {
             *expected.entry(extent.zone).or_default() += extent.device_bytes();
         }
         for group in 0..blocks.groups() {

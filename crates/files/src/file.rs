@@ -24,6 +24,8 @@ pub(crate) struct FileState {
     ground: Ground,
     tags: Mutex<FileTags>,
     content: RwLock<Content>,
+    /// Chunks that others stand for, until these are durable.
+    superseded: Mutex<Vec<Extent>>,
     /// The last change of it that was queued, its creation or a cut perhaps, until it is known to be durable; 0 then.
     queued: AtomicU64,
     has_writer: AtomicBool,
@@ -166,8 +168,8 @@ impl FileState {
 
     fn new(id: FileId, tags: FileTags, content: Content, ground: Ground) -> Self {
         let (tags, content) = (Mutex::new(tags), RwLock::new(content));
-        let (queued, has_writer, is_gone) = Default::default();
-        Self { id, ground, tags, content, queued, has_writer, is_gone }
+        let (superseded, queued, has_writer, is_gone) = Default::default();
+        Self { id, ground, tags, content, superseded, queued, has_writer, is_gone }
     }
 
     /// Its number.
@@ -193,6 +195,23 @@ impl FileState {
     /// For changing it.
     pub(crate) fn content_mut(&self) -> RwLockWriteGuard<'_, Content> {
         self.content.write()
+    }
+
+    /// Another chunk stands for this one, and is not durable yet.
+    pub(crate) fn supersede(&self, chunk: Extent) {
+        self.superseded.lock().push(chunk);
+    }
+
+    /// The chunks that are not needed any more, once those that stand for them are durable.
+    pub(crate) fn take_superseded(&self) -> Vec<Extent> {
+        std::mem::take(&mut self.superseded.lock())
+    }
+
+    /// What of it is live and in no record.
+    pub(crate) fn live_unrecorded(&self) -> Vec<Extent> {
+        let content = self.content.read();
+        let written = if self.is_gone() { &content.extents } else { &content.unrecorded };
+        written.iter().chain(&*self.superseded.lock()).copied().collect()
     }
 
     /// A change of it was queued.

@@ -23,6 +23,8 @@ pub(crate) struct NamesState {
     /// What is recorded, or queued to be.
     pub(crate) catalogue: Catalogue,
     open: HashMap<FileId, Weak<FileState>>,
+    /// Open files that lost their last name.
+    nameless: Vec<Weak<FileState>>,
     queue: Vec<Vec<u8>>,
     names_new_bytes: bool,
     gives_back: bool,
@@ -111,7 +113,11 @@ impl NamesState {
         self.gone.extend(dropped.file);
         let open = dropped.file.and_then(|file| self.open.remove(&file)).and_then(|file| file.upgrade());
         match open {
-            Some(file) => file.set_gone(),
+            Some(file) => {
+                file.set_gone();
+                self.nameless.retain(|file| file.strong_count() > 0);
+                self.nameless.push(Arc::downgrade(&file));
+            }
             None => ground.bury(&dropped.extents),
         }
     }
@@ -131,11 +137,16 @@ impl NamesState {
         self.open.get(&file).and_then(Weak::upgrade)
     }
 
-    /// All files that somebody has open, in the order of their numbers.
+    /// All files with names that somebody has open, in the order of their numbers.
     pub(crate) fn open_files(&self) -> Vec<Arc<FileState>> {
         let mut open: Vec<_> = self.open.values().filter_map(Weak::upgrade).collect();
         open.sort_by_key(|file| file.id());
         open
+    }
+
+    /// All files that somebody has open although they have no name any more.
+    pub(crate) fn nameless_files(&self) -> Vec<Arc<FileState>> {
+        self.nameless.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The file, opened if nobody has it open; `None` if it does not exist.

@@ -55,8 +55,6 @@ pub struct FileWriter {
     overflows: bool,
     /// Of a meta file, what may be written once more.
     last: Option<Box<LastChunk>>,
-    /// Chunks that others stand for, until these are durable.
-    superseded: Vec<Extent>,
     claim: Claim,
     is_closed: bool,
 }
@@ -87,7 +85,6 @@ impl FileWriter {
             in_subzone: false,
             overflows: false,
             last: None,
-            superseded: Vec::new(),
             claim: Claim::Usual,
             is_closed: false,
         }
@@ -549,7 +546,7 @@ impl FileWriter {
         match again.take() {
             Some((last, _)) => {
                 content.wrote_again(extent);
-                self.superseded.push(last);
+                self.file.supersede(last);
             }
             None => content.wrote(extent),
         }

@@ -163,3 +163,30 @@ fn a_chunk_stays_until_the_one_for_it_is_durable() {
         assert!(!has_died, "{edits_before} edits: {before:?} bytes were live, and {after:?} are before the flush");
     }
 }
+
+/// What is in no record yet is live all the same: the newest chunks, those that they stand for while they may be lost, and a file that
+/// somebody still has open without a name.
+#[test]
+fn an_open_manifest_is_no_damage_whatever_became_of_its_last_flush() {
+    for policy in ["liza-zns", "f2fs-like"] {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with(policy)).unwrap();
+        let findings = || store.check().unwrap().findings;
+        let mut manifest = create(&store);
+        for number in 0..60 {
+            manifest.append(&edit(number)).unwrap();
+            manifest.sync().unwrap();
+            assert_eq!(findings(), [], "{policy}, {number} edits");
+        }
+        store.remove(&path("/MANIFEST")).unwrap();
+        assert_eq!(findings(), [], "{policy}, without a name");
+        let mut manifest = create(&store);
+        manifest.append(&edit(0)).unwrap();
+        manifest.sync().unwrap();
+        let effect = FaultEffect::Error(ErrorKind::Io);
+        device.inject(Fault { call: Some(DeviceCall::Flush), zone: None, when: FaultWhen::From(1), effect });
+        manifest.append(&edit(1)).unwrap();
+        assert!(manifest.sync().is_err());
+        assert_eq!(findings(), [], "{policy}, before a flush");
+    }
+}

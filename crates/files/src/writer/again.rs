@@ -43,7 +43,7 @@ impl FileWriter {
     }
 
     /// Nobody needs any more what was written again: that is durable, or recorded.
-    pub(super) fn bury_superseded(&mut self) {
-        self.core.ground.bury(&std::mem::take(&mut self.superseded));
+    pub(super) fn bury_superseded(&self) {
+        self.core.ground.bury(&self.file.take_superseded());
     }
 }
