@@ -303,7 +303,10 @@ impl FileWriter {
         self.write_all(Until::Synced)?;
         if self.file.is_gone() {
             // Nothing of it is recorded; but after a crash it must not have its name again and lack its bytes.
-            return self.core.commit_to(self.core.names.last());
+            self.core.commit_to(self.core.names.last())?;
+            // Then no mount asks for them any more.
+            self.bury_superseded();
+            return Ok(());
         }
         if self.file.content().is_chunked {
             return self.sync_chunks();

@@ -190,3 +190,24 @@ fn an_open_manifest_is_no_damage_whatever_became_of_its_last_flush() {
         assert_eq!(findings(), [], "{policy}, before a flush");
     }
 }
+
+/// Nobody asks a mount for what has no name.
+#[test]
+fn chunks_of_a_file_without_a_name_are_given_back_too() {
+    let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
+    let mut manifest = create(&store);
+    manifest.sync().unwrap();
+    store.remove(&path("/MANIFEST")).unwrap();
+    let is_of_files = |view: &&zonda_space::ZoneView| view.stream.is_some_and(|stream| stream.0 != 0);
+    let live = || store.space().view().iter().filter(is_of_files).map(|view| view.live_bytes).sum::<u64>();
+    let before = live();
+    for number in 0..20 {
+        manifest.append(&edit(number)).unwrap();
+        manifest.sync().unwrap();
+    }
+    assert!(live() <= before + 4096, "{} bytes more are live, for {} in the file", live() - before, 20 * EDIT_BYTES);
+    assert_eq!(manifest.size_bytes(), 20 * EDIT_BYTES as u64);
+    manifest.close().unwrap();
+    assert_eq!(store.check().unwrap().findings, []);
+}

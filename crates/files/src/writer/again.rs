@@ -42,7 +42,7 @@ impl FileWriter {
         may_be_again.then(|| Box::new(LastChunk { extent, payload: payload() }))
     }
 
-    /// Nobody needs any more what was written again: that is durable, or recorded.
+    /// Nobody needs any more what was written again: that is durable, or recorded, or the file is gone for good.
     pub(super) fn bury_superseded(&self) {
         self.core.ground.bury(&self.file.take_superseded());
     }
