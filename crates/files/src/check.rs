@@ -184,8 +184,9 @@ impl CheckReport {
 }
 
 impl FileStore {
-    /// Checks everything that is recorded, and whether all that was still is, while nobody writes: live bytes that come or go meanwhile would
-    /// be taken for wrong. Files may be open, what of them is in no record counts. A store that is mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
+    /// Checks everything that is recorded, and whether all that was still is, while nobody writes: live bytes that come or go meanwhile
+    /// would be taken for wrong. Files may be open: what of them is in no record counts. A store that is mounted for reading is checked as
+    /// it was then, and what is gone since is `stale`, not a finding.
     ///
     /// # Errors
     /// `Space` if something cannot be read for now. What the device has lost is a finding.

@@ -7,8 +7,8 @@
 //! could use more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has
 //! favourites with much of it in the cache of records, one of scans in that of pages; what buffers leave unused saves nothing there. Each
 //! keeps a little always, without which it could not show what it is worth. With fixed shares ([`MemoryShares`](crate::MemoryShares))
-//! nothing moves. Nor does it in designs whose buffers keep what was read, too: these have all that they may, and the cache of pages has what
-//! is [beyond](MemoryPlan::beyond_buffers), on devices that are small for the budget.
+//! nothing moves. Nor does it in designs whose buffers keep what was read, too: these have all that they may, and the cache of pages has
+//! what is [beyond](MemoryPlan::beyond_buffers), on devices that are small for the budget.
 //!
 //! While nobody writes, nothing comes that buffers could gather (unless the design keeps what was read in them, too): they save only the
 //! gets that they answer. Once nobody has written for as many operations as they may hold changes, they have to show what they are worth:
