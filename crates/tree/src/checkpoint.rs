@@ -9,7 +9,7 @@ use crate::{
     filter::Records,
     leaf_table::{Location, Shared},
     log::can_go_on,
-    metalog::{AboveLevel, MetaRecord},
+    metalog::{AboveLevel, MetaRecord, Position},
     stats::count,
     tree::{META_PENDING_BYTES, Result, Tree},
 };
@@ -17,7 +17,37 @@ use crate::{
 /// The least log that a checkpoint waits for, in bytes.
 const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
 
+/// The last checkpoint.
+#[derive(Debug)]
+pub(crate) struct LastCheckpoint {
+    number: u64,
+    /// The next sequence number when it began, and the MetaLog's end when it had ended, if that is known.
+    as_of: Option<(u64, Position)>,
+}
+
+impl LastCheckpoint {
+    /// One of an earlier life, or none (0).
+    pub(crate) fn of_earlier_life(number: u64) -> Self {
+        Self { number, as_of: None }
+    }
+}
+
 impl Tree {
+    /// Says that what recovery found is what the checkpoint has, and that it needs no log. Before anything is written.
+    ///
+    /// # Errors
+    /// Those of the area.
+    pub(crate) fn note_checkpointed(&self) -> Result<()> {
+        let next = self.log.next_sequence();
+        self.checkpointing.lock().as_of = Some((next, self.meta.position()));
+        self.log.truncate(next)
+    }
+
+    /// Whether nothing was logged since the last checkpoint began and nothing recorded since it ended: another one would say the same.
+    pub(crate) fn is_checkpointed(&self) -> bool {
+        self.checkpointing.lock().as_of == Some((self.log.next_sequence(), self.meta.position()))
+    }
+
     /// The most log in bytes, at least 4 x the buffers and the filter (R) unless told otherwise: writers wait for a checkpoint there. One
     /// is begun in the background at 4/5 of it.
     pub(crate) fn log_limit_bytes(&self) -> u64 {
@@ -103,8 +133,8 @@ impl Tree {
         Ok(true)
     }
 
-    fn checkpoint_as(&self, last: &mut u64) -> Result<()> {
-        let number = *last + 1;
+    fn checkpoint_as(&self, last: &mut LastCheckpoint) -> Result<()> {
+        let number = last.number + 1;
         let replay_from = self.log.low_water();
         let log_is_durable = self.log_is_durable_before(replay_from)?;
         let extra = CheckpointExtra { log_is_durable, live_values: self.store.live_values() }.encode();
@@ -116,8 +146,12 @@ impl Tree {
             self.flush_meta_when_long()?;
         }
         self.flush_meta()?;
-        self.with_write_ahead(|ahead| self.meta.end_checkpoint(ahead))?;
-        *last = number;
+        let mut end = None;
+        self.with_write_ahead(|ahead| {
+            end = Some(self.meta.end_checkpoint(ahead)?);
+            Ok(())
+        })?;
+        *last = LastCheckpoint { number, as_of: end.map(|end| (replay_from, end)) };
         count(&self.counters.checkpoints);
         self.poison.watch(self.log.truncate(replay_from))
     }

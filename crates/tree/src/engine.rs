@@ -445,8 +445,8 @@ impl Engine {
         self.tree.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Checkpoints and refuses further use, once: who closes it again waits for that and hears the same. A checkpoint that failed for want
-    /// of space is not tried again: each try takes of what an opening needs.
+    /// Checkpoints, unless nothing was written since the last one, and refuses further use, once: who closes it again waits for that and
+    /// hears the same. A checkpoint that failed for want of space is not tried again: each try takes of what an opening needs.
     ///
     /// # Errors
     /// Those of the device: the store is still whole, as after a crash. `Poisoned`: what was written without being synced may be lost.
@@ -464,7 +464,10 @@ impl Engine {
         while !tree.log.is_idle() {
             zonda_rt::spin_wait(&mut spin);
         }
-        tree.checkpoint()?;
+        // Its cost grows with the store, whatever was written.
+        if !tree.is_checkpointed() {
+            tree.checkpoint()?;
+        }
         tree.outlive_lost_records()
     }
 }

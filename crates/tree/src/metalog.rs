@@ -243,21 +243,21 @@ impl MetaLog {
         pending.append(&MetaRecord::Begin(begin), 0);
     }
 
-    /// Ends the checkpoint: makes it durable and releases the segments that only older ones need.
+    /// Ends the checkpoint: makes it durable and releases the segments that only older ones need. Returns the position behind it.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
     ///
     /// # Panics
     /// If no checkpoint was begun.
-    pub(crate) fn end_checkpoint(&self, ahead: &mut WriteAhead<'_>) -> Result<()> {
+    pub(crate) fn end_checkpoint(&self, ahead: &mut WriteAhead<'_>) -> Result<Position> {
         let mut flusher = self.flusher.lock();
         let open = flusher.checkpoint.expect("end_checkpoint follows begin_checkpoint");
-        self.append(&MetaRecord::End { checkpoint: open.number }, 0);
+        let end = self.append(&MetaRecord::End { checkpoint: open.number }, 0);
         self.flush_with(&mut flusher, ahead)?;
         let open = flusher.checkpoint.take().expect("nobody else had the lock");
         let first = open.segment.expect("its begin was appended before its end, and all is flushed");
-        self.poison.watch(self.release_before(first))
+        self.poison.watch(self.release_before(first)).map(|()| end)
     }
 
     fn release_before(&self, first: SegmentId) -> Result<()> {

@@ -84,6 +84,9 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     tree.log_left_out = replayed.left_out;
     tree.filter.get_or_insert_with(|| Filter::new(SPARE_FILTER_BYTES, tree.options.filter_eviction));
     let leaves = ReplayedLeaves::new(&structure);
+    if structure.is_as_checkpointed() && replayed.records == 0 && replayed.left_out.is_none() {
+        tree.note_checkpointed()?;
+    }
     drop(structure.leaves);
     apply_images(&tree, &start, &leaves, progress)?;
     let mut apply = |sequence: u64, record: &Record<'_>| {
@@ -176,6 +179,8 @@ fn tidy(tree: &Tree) -> Result<()> {
 const LOG_SEGMENTS_KEPT: usize = 2;
 /// See [`LOG_SEGMENTS_KEPT`].
 const META_SEGMENTS_KEPT: usize = 3;
+/// Lives that end without a checkpoint, one after the other, as nothing was written: each leaves a block of MetaLog.
+const LIVES_MAX: u32 = 64;
 
 /// Blocks of MetaLog that creating a tree writes: a session and an empty checkpoint.
 const CREATION_BYTES: u64 = 2 * zonda_pages::BLOCK_BYTES as u64;
@@ -301,6 +306,9 @@ struct Structure {
     checkpoint: u64,
     /// The end of that checkpoint was read.
     ended: bool,
+    /// Lives that began since it ended, and whether anything else was recorded.
+    lives: u32,
+    is_followed: bool,
     replay_from: u64,
     /// Every operation below was durable in the log: a checkpoint that had begun says so.
     log_durable_before: u64,
@@ -317,6 +325,8 @@ impl Structure {
             sessions: SessionTable::default(),
             checkpoint: 0,
             ended: false,
+            lives: 0,
+            is_followed: false,
             replay_from: FIRST_SEQUENCE,
             log_durable_before: 0,
             live_values: Vec::new(),
@@ -338,7 +348,13 @@ impl Structure {
         self.leaves.insert(found.id.0, leaf);
     }
 
+    /// Whether the checkpoint has all, but for lives that wrote nothing, so few that reading of them costs no more than another one.
+    fn is_as_checkpointed(&self) -> bool {
+        !self.is_followed && self.lives < LIVES_MAX
+    }
+
     fn apply(&mut self, record: &MetaRecord<'_>) {
+        self.is_followed |= self.ended && !matches!(record, MetaRecord::Session(_));
         match record {
             MetaRecord::Begin(begin) => self.begin(begin),
             MetaRecord::Leaf { id, low_key, address, .. } => {
@@ -371,6 +387,7 @@ impl Structure {
 
     /// A life begins: numbers from its first on are drawn anew, so what an earlier life said of them is void.
     fn begin_session(&mut self, session: Session) {
+        self.lives += u32::from(self.ended);
         self.sessions.insert(session);
         self.leaves.values_mut().for_each(|leaf| leaf.merged_to = leaf.merged_to.min(session.first_sequence));
     }

@@ -15,6 +15,7 @@ use zonda_rt::{
 
 use crate::{
     Design, EngineStats, TreeError, TreeOptions,
+    checkpoint::LastCheckpoint,
     filter::Filter,
     index::{Index, Path},
     leaf_queue::LeafQueue,
@@ -83,8 +84,8 @@ pub(crate) struct Tree {
     /// Batches hold it shared, whoever opens a snapshot exclusively: a batch is all or nothing to snapshots.
     pub(crate) batch_gate: RwLock<()>,
     pub(crate) session: Session,
-    /// One checkpoint at a time; holds the number of the last.
-    pub(crate) checkpointing: Mutex<u64>,
+    /// One checkpoint at a time; holds the last.
+    pub(crate) checkpointing: Mutex<LastCheckpoint>,
     pub(crate) poison: Poison,
     pub(crate) closed: AtomicBool,
     /// A batch is logged and not wholly in memory: the tree has stopped, and nobody may read a part of it.
@@ -186,7 +187,7 @@ impl Tree {
             relief: Relief::default(),
             sweep: Sweep::default(),
             batch_gate: RwLock::new(()),
-            checkpointing: Mutex::new(checkpoint),
+            checkpointing: Mutex::new(LastCheckpoint::of_earlier_life(checkpoint)),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),

@@ -542,8 +542,9 @@ impl Db {
         self.store().step()
     }
 
-    /// Writes everything, takes a checkpoint and closes the store for all handles: they answer `Closed`. The file and its lock are free
-    /// when the last handle is dropped. A second close waits for the first, and hears the same.
+    /// Writes everything, takes a checkpoint, unless nothing was written since the last one, and closes the store for all handles: they
+    /// answer `Closed`. The file and its lock are free when the last handle is dropped. A second close waits for the first, and hears the
+    /// same.
     ///
     /// # Errors
     /// Those of every write: what was written without being synced may be lost. What was synced is safe, and the next opening recovers.

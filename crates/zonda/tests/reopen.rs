@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
+use std::sync::Arc;
+
 use common::{Place, fill, keys, memory, options};
-use zonda::{Batch, Durability, Error, Options};
+use zonda::{Batch, Db, Durability, Error, Options};
+use zonda_device::{Geometry, MemDevice, ZonedDevice};
 
 #[test]
 fn everything_survives_a_close_and_a_drop() {
@@ -36,6 +39,32 @@ fn a_closed_store_says_so_to_every_handle() {
     assert!(matches!(range.next(), Some(Err(Error::Closed))));
     assert!(range.next().is_none(), "an error ends the range");
     clone.close().unwrap();
+}
+
+/// The checkpoint that is there has everything; another one would have an entry for each leaf.
+#[test]
+fn a_life_that_writes_nothing_costs_a_block_however_large_the_store_is() {
+    let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 80).with_limits(14, 14)).unwrap());
+    let open = || Db::open_device(Arc::clone(&device) as Arc<dyn ZonedDevice>, &options()).unwrap();
+    let db = open();
+    db.ingest((0..100_000_u32).map(|number| (number.to_be_bytes(), [7; 60]))).unwrap();
+    db.compact(&mut |_, _| {}).unwrap();
+    db.close().unwrap();
+    // Now and then one takes a checkpoint, so that there are never many of them to be read.
+    let (mut cheap, mut dear) = (0, 0);
+    for _ in 0..70 {
+        let before = device.counters().written_bytes;
+        let db = open();
+        assert_eq!(db.get(99_999_u32.to_be_bytes()).unwrap().as_deref(), Some(&[7; 60][..]));
+        db.close().unwrap();
+        let written = device.counters().written_bytes - before;
+        if written <= 2 * 4096 { cheap += 1 } else { dear += 1 }
+    }
+    assert!(dear <= 2, "{dear} of {cheap} lives wrote more than a block");
+    let db = open();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    assert_eq!(open().get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn flush(metalog: &MetaLog) -> Result<()> {
 }
 
 fn end(metalog: &MetaLog) -> Result<()> {
-    metalog.end_checkpoint(&mut WriteAhead { settle: &mut || Ok(()), sync_log: &mut |_| Ok(()) })
+    metalog.end_checkpoint(&mut WriteAhead { settle: &mut || Ok(()), sync_log: &mut |_| Ok(()) }).map(drop)
 }
 
 /// What recovery makes of a stream: leaves and moves in their order, as text.
