@@ -37,7 +37,8 @@ fn files_are_what_the_model_says_through_power_cuts() {
     if std::env::var("ZONDA_FILES_SEED").is_err() {
         let SplitUsage { tables, splits, merges, joins, overflowing, finishes, .. } = tally.split;
         assert!(tally.cuts > 80 && tables > 500 && merges > 200 && tally.copied_bytes > 0, "{tally:?}");
-        assert!(splits > 100 && joins > 15 && overflowing > 100 && finishes > 0, "{tally:?}");
+        assert!(splits > 100 && joins > 15 && overflowing > 100 && finishes > 20, "{tally:?}");
+        assert!(tally.cuts_in_finishes > 80, "{tally:?}");
     }
 }
 

@@ -47,10 +47,16 @@ impl Switch {
     }
 
     pub(crate) fn is_off(&self) -> bool {
-        match self {
-            Self::Zones(switch) | Self::SplitZones(switch, _) => switch.cut_report().is_some(),
-            Self::Blocks(switch, _) => switch.cut_report().is_some(),
-        }
+        self.cut_label().is_some()
+    }
+
+    /// What was being done when the power went; `None` while it is on.
+    pub(crate) fn cut_label(&self) -> Option<&'static str> {
+        let report = match self {
+            Self::Zones(switch) | Self::SplitZones(switch, _) => switch.cut_report(),
+            Self::Blocks(switch, _) => switch.cut_report(),
+        };
+        report.map(|report| report.label)
     }
 
     /// What a cut left, with the power on again.

@@ -18,6 +18,8 @@ use super::{geometry, options, path, split};
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) cuts: u64,
+    /// Those in the finish of a zone or subzone.
+    pub(crate) cuts_in_finishes: u64,
     pub(crate) no_space: u64,
     pub(crate) copied_bytes: u64,
     /// Of logs, written to blocks.
@@ -93,10 +95,13 @@ pub(crate) struct World {
     splits: bool,
 }
 
-/// Soon, so that mounts are cut too, or late, so that devices fill up.
-fn next_cut(rng: &mut Rng) -> u64 {
+/// Soon, so that mounts are cut too, or late, so that devices fill up. Where subzones are finished, as often in one of the finishes.
+fn next_cut(rng: &mut Rng, splits: bool) -> CutAt {
+    if splits && rng.below(2) == 0 {
+        return CutAt::Label { label: "finish", nth: 1 + rng.below(60) };
+    }
     let longest = [60, 400, 4_000][usize::try_from(rng.below(3)).unwrap()];
-    1 + rng.below(longest)
+    CutAt::Change(1 + rng.below(longest))
 }
 
 impl World {
@@ -122,7 +127,7 @@ impl World {
         let splits = matches!(switch, Switch::SplitZones(..));
         let store = switch.format(StoreId(seed.into()), options.clone()).unwrap();
         store.sync_names().unwrap();
-        switch.arm(Some(CutAt::Change(next_cut(&mut rng))));
+        switch.arm(Some(next_cut(&mut rng, splits)));
         Self {
             seed,
             rng,
@@ -153,6 +158,7 @@ impl World {
                 Err(error) if self.switch.is_off() => {
                     let _expected = error;
                     tally.cuts += 1;
+                    tally.cuts_in_finishes += u64::from(self.switch.cut_label() == Some("finish"));
                     tally.note_allocations(&self.store);
                     self.remount();
                 }
@@ -170,7 +176,7 @@ impl World {
     }
 
     fn step(&mut self, tally: &mut Tally) -> Result<(), FileError> {
-        match self.rng.below(23) {
+        match self.rng.below(if self.splits { 26 } else { 23 }) {
             0..=2 => self.unrefused(Self::create),
             3..=8 => self.append(),
             9..=10 => self.sync(),
@@ -188,7 +194,8 @@ impl World {
                 Ok(())
             }
             21 => self.unrefused(|world| world.go_on(tally)),
-            _ => self.unrefused(|world| world.clean(tally)),
+            22 => self.unrefused(|world| world.clean(tally)),
+            _ => self.put_tables(),
         }
     }
 
@@ -217,6 +224,10 @@ impl World {
         if self.splits && !tags.kind.is_chunked() {
             tags = tags.with_level(self.any_level());
         }
+        self.create_with(name, tags)
+    }
+
+    fn create_with(&mut self, name: FilePath, tags: FileTags) -> Result<(), FileError> {
         let writer = self.store.create(&name, tags)?;
         let id = self.next;
         self.next += 1;
@@ -226,6 +237,39 @@ impl World {
         });
         self.writers.push((id, writer));
         Ok(())
+    }
+
+    /// Tables as compactions write them: side by side and closed together, while the inputs of others go. Most leave a part of their
+    /// subzones empty, which are finished then; a split zone with an empty subzone among full ones gives its token to who finds none.
+    fn put_tables(&mut self) -> Result<(), FileError> {
+        let first = self.writers.len();
+        let mut ended = self.write_tables();
+        while self.writers.len() > first {
+            ended = ended.and(self.close_at(first));
+        }
+        ended
+    }
+
+    fn write_tables(&mut self) -> Result<(), FileError> {
+        let lifetimes = [Lifetime::Medium, Lifetime::Long, Lifetime::Extreme];
+        let lifetime = lifetimes[usize::try_from(self.rng.below(3)).unwrap()];
+        let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime).with_level(self.any_level());
+        for _ in 0..1 + self.rng.below(5) {
+            let name = self.any_name();
+            match self.create_with(name, tags) {
+                Err(FileError::Exists { .. }) => continue,
+                created => created?,
+            }
+            let count = 1 + self.rng.below(60_000);
+            self.append_to(self.writers.len() - 1, count)?;
+        }
+        for _ in 0..self.rng.below(8) {
+            match self.unrefused(Self::remove) {
+                Err(FileError::NotFound { .. }) => {}
+                removed => removed?,
+            }
+        }
+        self.unrefused(Self::sync_names)
     }
 
     /// At the end of a file that was closed, perhaps by a cut. It has one writer at a time.
@@ -292,6 +336,10 @@ impl World {
             1 => self.rng.below(5_000),
             _ => self.rng.below(60_000),
         };
+        self.append_to(at, count)
+    }
+
+    fn append_to(&mut self, at: usize, count: u64) -> Result<(), FileError> {
         let bytes: Vec<u8> = (0..count).map(|_| u8::try_from(self.rng.below(256)).unwrap()).collect();
         let (id, writer) = &mut self.writers[at];
         let modelled = self.files.get_mut(id).unwrap();
@@ -321,6 +369,10 @@ impl World {
 
     fn close(&mut self) -> Result<(), FileError> {
         let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
+        self.close_at(at)
+    }
+
+    fn close_at(&mut self, at: usize) -> Result<(), FileError> {
         let (id, writer) = self.writers.swap_remove(at);
         let closed = writer.close();
         if matches!(closed, Err(FileError::NoSpace { .. })) {
@@ -419,7 +471,7 @@ impl World {
         self.job = None;
         self.store = loop {
             self.switch = self.switch.reopened(&mut self.rng);
-            self.switch.arm(Some(CutAt::Change(next_cut(&mut self.rng))));
+            self.switch.arm(Some(next_cut(&mut self.rng, self.splits)));
             let Some(mounted) = self.switch.mount(self.options.clone()) else { continue };
             match mounted {
                 // It went in the mount, at what a mount does without: a reset.
