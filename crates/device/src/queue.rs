@@ -182,6 +182,10 @@ impl<D: Blocking> SyncQueue<D> {
         Ok(Self { device, done: VecDeque::new(), depth: check_depth(depth)? })
     }
 
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
     fn perform(&self, io: Io) -> (Result<Lba>, Option<AlignedBuf>) {
         match io {
             Io::Read { at, mut into } => (self.device.read(at, &mut into).map(|()| at), Some(into)),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use zonda_rt::RwLock;
 
-use super::queue::{OverlayQueue, Perform};
-use crate::{BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
+use super::queue::{OverBase, OverlayQueue};
+use crate::queue::{Block, SyncQueue};
+use crate::{BlockDevice, DeviceCounters, DeviceError, IoQueue, Lba, Result};
 
 /// Blocks by number; `None`: trimmed, so zeros.
 type Written = HashMap<u64, Option<Box<[u8]>>>;
@@ -86,7 +87,8 @@ impl BlockDevice for BlockOverlay {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
-        Ok(Box::new(OverlayQueue::new(self.clone(), self.base.queue(depth)?)))
+        let here = SyncQueue::new(Block(self.clone()), depth)?;
+        Ok(Box::new(OverlayQueue::new(here, self.base.queue(depth)?)))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -98,28 +100,18 @@ impl BlockDevice for BlockOverlay {
     }
 }
 
-impl Perform for BlockOverlay {
-    fn is_of_base(&self, io: &Io) -> bool {
-        let Io::Read { at, into } = io else { return false };
-        let Ok(blocks) = self.blocks(into) else { return false };
-        let written = self.written.read();
+impl OverBase for Block<BlockOverlay> {
+    fn is_of_base(&self, at: Lba, into: &[u8]) -> bool {
+        let Ok(blocks) = self.0.blocks(into) else { return false };
+        let written = self.0.written.read();
         written.is_empty() || !(at.0..at.0.saturating_add(blocks)).any(|block| written.contains_key(&block))
-    }
-
-    fn perform(&self, io: &mut Io) -> Result<Lba> {
-        match io {
-            Io::Read { at, into } => self.read(*at, into).map(|()| *at),
-            Io::Write { at, from } => self.write(*at, from).map(|()| *at),
-            Io::Append { .. } => Err(DeviceError::NotSupported { what: "append on a block device" }),
-            Io::Flush => Ok(Lba(0)),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AlignedBuf, MemBlockDevice};
+    use crate::{AlignedBuf, Io, MemBlockDevice};
 
     #[test]
     fn a_queue_gives_what_blocking_reads_do() {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use zonda_rt::RwLock;
 
-use crate::{DeviceCounters, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneMachine, ZoneReport, ZonedDevice};
+use crate::queue::{SyncQueue, Zoned};
+use crate::{DeviceCounters, Geometry, IoQueue, Lba, Result, ZoneId, ZoneMachine, ZoneReport, ZonedDevice};
 pub use blocks::BlockOverlay;
-use queue::{OverlayQueue, Perform};
+use queue::{OverBase, OverlayQueue};
 
 /// A zoned device over a read-only one. Clones are handles to the same.
 ///
@@ -144,7 +145,8 @@ impl ZonedDevice for Overlay {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
-        Ok(Box::new(OverlayQueue::new(self.clone(), self.base.queue(depth)?)))
+        let here = SyncQueue::new(Zoned(self.clone()), depth)?;
+        Ok(Box::new(OverlayQueue::new(here, self.base.queue(depth)?)))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -156,27 +158,16 @@ impl ZonedDevice for Overlay {
     }
 }
 
-impl Perform for Overlay {
-    fn is_of_base(&self, io: &Io) -> bool {
-        let Io::Read { at, into } = io else { return false };
-        // What is wrong with a read is told by doing it.
-        self.zones.read().is_of_base(*at, into).unwrap_or(false)
-    }
-
-    fn perform(&self, io: &mut Io) -> Result<Lba> {
-        match io {
-            Io::Read { at, into } => self.read(*at, into).map(|()| *at),
-            Io::Write { at, from } => self.write(*at, from).map(|()| *at),
-            Io::Append { zone, from } => self.append(*zone, from),
-            Io::Flush => Ok(Lba(0)),
-        }
+impl OverBase for Zoned<Overlay> {
+    fn is_of_base(&self, at: Lba, into: &[u8]) -> bool {
+        self.0.zones.read().is_of_base(at, into).unwrap_or(false)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AlignedBuf, Completion, DeviceError, MemDevice, ZoneState};
+    use crate::{AlignedBuf, Completion, DeviceError, Io, MemDevice, ZoneState};
 
     fn block(byte: u8) -> AlignedBuf {
         AlignedBuf::from_slice(&[byte; 4096])
