@@ -51,10 +51,13 @@ pub(crate) fn fill(db: &Db, count: u32) {
     }
 }
 
-/// Memory of this process that is resident.
+/// Memory of this process that is resident: heap, stacks and mapped segments. Not the pages of its program, which come as code is run.
 #[cfg(target_os = "linux")]
 pub(crate) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    };
+    of("RssAnon:") + of("RssShmem:")
 }
