@@ -286,6 +286,75 @@ fn cleaning_goes_on_beside_a_read_only_zone() {
     assert_eq!(store.check().unwrap().findings, []);
 }
 
+/// A zone that can be written no more is not emptied into the last zones: they are for what makes room.
+#[test]
+fn the_last_zones_are_not_for_what_a_read_only_zone_holds() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let options = || FileStoreOptions { clean_below_free_percent: 90, ..options_with("liza-caza") };
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options()).unwrap();
+    put(&store, "/worn", 61_440).unwrap();
+    let worn = |store: &FileStore| store.extents(&path("/worn")).unwrap()[0].zone;
+    let before = worn(&store);
+    fill_up(&store);
+    drop(store);
+    faulty.inner().retire(before, ZoneState::ReadOnly).unwrap();
+    let store = FileStore::mount(Arc::new(faulty), options()).unwrap().0;
+    let free_zones = store.usage().space.free_zones;
+    assert_eq!(store.clean_step().unwrap(), None);
+    assert_eq!((worn(&store), store.usage().space.free_zones), (before, free_zones), "{:?}", store.usage());
+    // A zone of these for each.
+    for manifest in ["/MANIFEST 1", "/MANIFEST 2"] {
+        let mut manifest = create(&store, manifest, FileKind::Meta);
+        let done = manifest.append(&[1; 50_000]).and_then(|()| manifest.sync());
+        assert!(done.is_ok(), "{done:?}, {:?}", store.usage());
+    }
+    store.remove(&path("/flushed")).unwrap();
+    store.remove(&path("/table")).and_then(|()| store.sync_names()).unwrap();
+    while store.clean_step().unwrap().is_some() {}
+    assert_ne!(worn(&store), before, "it is emptied when there is room");
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+/// The device says of a MANIFEST's chunk, which stands for the one before it and more, that it was not written, though it was; there is no
+/// other zone for it until somebody makes room. By then so much waits that it begins behind the one before.
+#[test]
+fn a_chunk_that_failed_and_is_there_hides_nothing_that_is_written_later() {
+    const BLOCK: usize = 4096;
+    const ZONE_BLOCKS: usize = 64;
+    let geometry = Geometry::new((ZONE_BLOCKS * BLOCK) as u64, 24).with_limits(14, 14);
+    let faulty = Faulty::new(MemDevice::new(geometry).unwrap(), 1);
+    let options = || options_with("liza-zns");
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options()).unwrap();
+    let mut manifest = create(&store, "/MANIFEST", FileKind::Meta);
+    manifest.sync().unwrap();
+    put(&store, "/dies", (ZONE_BLOCKS - 1) * BLOCK).unwrap();
+    fill_up(&store);
+    fill(&store, "/notes", FileKind::Meta, 5 * BLOCK);
+    store.remove(&path("/dies")).and_then(|()| store.sync_names()).unwrap();
+    let mut written = Vec::new();
+    let mut write = |manifest: &mut FileWriter, bytes: usize, byte: u8| {
+        written.extend(std::iter::repeat_n(byte, bytes));
+        manifest.append(&vec![byte; bytes]).and_then(|()| manifest.sync())
+    };
+    // All of its zone but for two blocks: of so full a one nothing is moved.
+    write(&mut manifest, (ZONE_BLOCKS - 3) * BLOCK - 3_000, 1).unwrap();
+    write(&mut manifest, 100, 2).unwrap();
+    let effect = FaultEffect::Torn { blocks: 1 };
+    faulty.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(1), effect });
+    let refused = write(&mut manifest, 100, 3).unwrap_err();
+    assert!(faulty.injected() == 1 && refused.is_no_space(), "{refused}");
+    store.remove(&path("/table")).unwrap();
+    write(&mut manifest, BLOCK, 4).unwrap();
+    // The process dies.
+    std::mem::forget(manifest);
+    drop(store);
+    let (store, _) = FileStore::mount(Arc::new(faulty), options()).unwrap();
+    let mut read = vec![0; written.len() + 1];
+    let count = store.open(&path("/MANIFEST")).unwrap().read_at(0, &mut read).unwrap();
+    assert!(read[..count] == written, "{count} bytes of {}", written.len());
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// A flush waits for the only zone that can be emptied, beside a dead one whose reset fails, if that is wanted. Returns what becomes of it
 /// when the reset of the victim is so.
 fn flush_while_the_last_victim_is_reset(reset: FaultEffect, is_beside_bad: bool) -> Result<(), FileError> {
