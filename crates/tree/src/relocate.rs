@@ -319,11 +319,7 @@ impl Tree {
         }
         loop {
             let guard = self.epoch.pin();
-            let path = self.index.find(record.key, &guard);
-            let mut leaf = self.table.lock(path.leaf());
-            if !path.is_current() {
-                continue;
-            }
+            let (path, mut leaf) = self.latch(record.key, &guard);
             if self.is_at_end_for_moved(leaf.location(), Coming::one(record.key)) && !self.drop_if_clean(&mut leaf) {
                 return Err(TreeError::from(PageError::Busy));
             }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use zonda_pages::{PageId, RecordPressure};
-use zonda_rt::atomic::Ordering;
+use zonda_rt::{atomic::Ordering, epoch::Guard};
 
 use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
@@ -356,16 +356,23 @@ impl Tree {
         self.poison.check()
     }
 
+    /// The way to the leaf that holds `key`, and that leaf, latched: it walks again when the way has changed meanwhile.
+    pub(crate) fn latch<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> (Path<'g>, Exclusive<'_>) {
+        loop {
+            let path = self.index.find(key, guard);
+            let leaf = self.table.lock(path.leaf());
+            if path.is_current() {
+                return (path, leaf);
+            }
+        }
+    }
+
     /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space: where others have put
     /// more into the leaf's buffer than they have merged yet, it merges first, and only a store that stops for that goes without.
     fn apply(&self, record: &Record<'_>, sequence: u64) -> Applied {
         loop {
             let guard = self.epoch.pin();
-            let path = self.index.find(record.key, &guard);
-            let mut leaf = self.table.lock(path.leaf());
-            if !path.is_current() {
-                continue;
-            }
+            let (path, mut leaf) = self.latch(record.key, &guard);
             let coming = Coming::one(record.key);
             if self.is_at_end(leaf.location(), coming) && !self.drop_if_clean(&mut leaf) {
                 let id = leaf.id();
