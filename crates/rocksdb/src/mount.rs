@@ -401,7 +401,28 @@ fn trace() -> Result<Option<(Arc<TraceWriter>, OsString)>, Failure> {
 mod tests {
     use std::time::Duration;
 
+    use zonda_files::{FileKind, FilePath, FileTags, FileWriter};
+
     use super::*;
+
+    fn one() -> FilePath {
+        FilePath::parse("/one").unwrap()
+    }
+
+    fn write_one(mount: &Mounted) -> FileWriter {
+        let mut file = mount.store.create(&one(), FileTags::of(FileKind::Data)).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        file
+    }
+
+    /// What was written is read, and nothing changed.
+    fn reads_one(beside: &Mounted) {
+        let mut read = [0; 16];
+        let count = beside.store.open(&one()).unwrap().read_at(0, &mut read).unwrap();
+        assert_eq!(read[..count], *b"some bytes");
+        assert!(beside.store.remove(&one()).is_err());
+    }
 
     #[test]
     fn one_device_is_mounted_once() {
@@ -491,9 +512,7 @@ mod tests {
         crate::offer_device("ending-test", Some(device.clone()));
         let uri = "zonda://process:ending-test";
         let first = mounted(&format!("{uri}?create=on")).unwrap();
-        let path = zonda_files::FilePath::parse("/one").unwrap();
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        first.store.create(&path, tags).unwrap().close().unwrap();
+        first.store.create(&one(), FileTags::of(FileKind::Data)).unwrap().close().unwrap();
         let holders = Arc::strong_count(&device);
         let effect = FaultEffect::Delay(Duration::from_millis(500));
         device.inject(Fault { call: Some(zonda_rt::DeviceCall::Flush), zone: None, when: FaultWhen::Nth(1), effect });
@@ -503,7 +522,7 @@ mod tests {
         }
         let second = mounted(uri).unwrap();
         assert_eq!(Arc::strong_count(&device), holders, "two stores write one device");
-        assert!(second.store.open(&path).is_ok());
+        assert!(second.store.open(&one()).is_ok());
         drop(second);
         assert!(ending.join().is_ok());
         crate::offer_device("ending-test", None);
@@ -562,17 +581,11 @@ mod tests {
         let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 40)).unwrap();
         crate::offer_device("mount-test", Some(Arc::new(device)));
         let live = mounted("zonda://process:mount-test?create=on").unwrap();
-        let path = zonda_files::FilePath::parse("/one").unwrap();
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        let mut file = live.store.create(&path, tags).unwrap();
-        file.append(b"some bytes").unwrap();
-        file.sync().unwrap();
+        let _file = write_one(&live);
         let beside = mounted("zonda://process:mount-test?read_only=on").unwrap();
         assert!(!Arc::ptr_eq(&live, &beside));
-        let mut read = [0; 16];
-        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
-        assert!(beside.store.remove(&path).is_err());
-        live.store.remove(&path).unwrap();
+        reads_one(&beside);
+        live.store.remove(&one()).unwrap();
         crate::offer_device("mount-test", None);
     }
 
@@ -589,17 +602,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let uri = format!("zonda://file:{}/zones?", directory.path().display());
         let live = mounted(&format!("{uri}create=64MiB")).unwrap();
-        let path = zonda_files::FilePath::parse("/one").unwrap();
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        let mut file = live.store.create(&path, tags).unwrap();
-        file.append(b"some bytes").unwrap();
-        file.sync().unwrap();
+        let file = write_one(&live);
         let beside = mounted(&format!("{uri}read_only=on")).unwrap();
-        let mut read = [0; 16];
-        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
-        assert!(beside.store.remove(&path).is_err());
+        reads_one(&beside);
         drop((file, live));
-        mounted(&uri).unwrap().store.remove(&path).unwrap();
+        mounted(&uri).unwrap().store.remove(&one()).unwrap();
     }
 
     #[test]
@@ -608,15 +615,9 @@ mod tests {
         let uri = format!("zonda://flash:test?time=untimed&data={}/drive&", directory.path().display());
         assert!(mounted(&format!("{uri}read_only=on")).is_err() && !directory.path().join("drive").exists());
         let live = mounted(&uri).unwrap();
-        let path = zonda_files::FilePath::parse("/one").unwrap();
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        let mut file = live.store.create(&path, tags).unwrap();
-        file.append(b"some bytes").unwrap();
-        file.sync().unwrap();
+        let _file = write_one(&live);
         let beside = mounted(&format!("{uri}read_only=on")).unwrap();
-        let mut read = [0; 16];
-        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
-        assert!(beside.store.remove(&path).is_err());
+        reads_one(&beside);
         let refused = mounted("zonda://flash:test?time=untimed&read_only=on").unwrap_err();
         assert!(refused.kind == Kind::InvalidArgument && refused.message.contains("data=FILE"), "{refused:?}");
     }
@@ -626,29 +627,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("drive");
         let uri = format!("zonda://flash:splitzns?scale=1/256&zones=40&time=untimed&data={}", path.display());
-        let name = zonda_files::FilePath::parse("/one").unwrap();
         let first = mounted(&uri).unwrap();
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        let mut file = first.store.create(&name, tags).unwrap();
-        file.append(b"some bytes").unwrap();
-        file.sync().unwrap();
-        drop((file, first));
-        assert!(mounted(&uri).unwrap().store.open(&name).is_ok());
+        drop((write_one(&first), first));
+        assert!(mounted(&uri).unwrap().store.open(&one()).is_ok());
     }
 
     #[test]
     fn a_conventional_drive_is_mounted_again_as_it_was_made() {
         let directory = tempfile::tempdir().unwrap();
         let uri = |keys: &str| format!("zonda://file:{}/blocks?{keys}", directory.path().display());
-        let name = zonda_files::FilePath::parse("/one").unwrap();
         let first = mounted(&uri("fs=f2fs-like&create=64MiB")).unwrap();
         assert_eq!(first.store.placement().0, "f2fs-like");
-        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
-        let mut file = first.store.create(&name, tags).unwrap();
-        file.append(b"some bytes").unwrap();
-        file.sync().unwrap();
-        drop((file, first));
-        assert!(mounted(&uri("fs=f2fs-like")).unwrap().store.open(&name).is_ok());
+        drop((write_one(&first), first));
+        assert!(mounted(&uri("fs=f2fs-like")).unwrap().store.open(&one()).is_ok());
         assert!(mounted(&uri("fs=xfs-like")).unwrap_err().message.contains("fs=f2fs-like"));
         assert!(mounted(&uri("policy=ldp")).is_err(), "it has no zones");
     }
