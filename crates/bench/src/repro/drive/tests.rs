@@ -30,6 +30,32 @@ fn axes_have_units() {
     }
 }
 
+/// An experiment that says and draws nothing.
+fn experiment(
+    name: &'static str,
+    points: fn(Scale) -> Result<Vec<Point>>,
+    columns: &'static [&'static str],
+) -> DriveExperiment {
+    let (charts, judge) = (|_: &_| Vec::new(), |_: &_| Vec::new());
+    DriveExperiment { name, title: "", source: "", how: "", points, columns, charts, judge }
+}
+
+/// Runs all points of an experiment, tiny, with the first seed, and goes on with what the directory has.
+fn runner(directory: &tempfile::TempDir) -> DriveRunner {
+    let out = directory.path().to_owned();
+    let (only, points) = (Vec::new(), Vec::new());
+    DriveRunner { scale: Scale::Tiny, out, json: None, resume: true, only, points, seeds: vec![1] }
+}
+
+/// Says nothing.
+fn run(runner: &DriveRunner, experiment: &DriveExperiment) -> Result<DriveResults> {
+    runner.run(experiment, &mut Output::to(Box::new(std::io::sink()), None))
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// Three points, each a row that says how often points were run before.
 fn counting(_: Scale) -> Result<Vec<Point>> {
     static RUNS: AtomicU64 = AtomicU64::new(0);
@@ -44,25 +70,14 @@ fn counting(_: Scale) -> Result<Vec<Point>> {
 
 #[test]
 fn rows_of_points_that_are_not_run_are_kept() {
-    let experiment = DriveExperiment {
-        name: "counting",
-        title: "",
-        source: "",
-        how: "",
-        points: counting,
-        columns: &["runs"],
-        charts: |_| Vec::new(),
-        judge: |_| Vec::new(),
-    };
+    let experiment = experiment("counting", counting, &["runs"]);
     let directory = tempfile::tempdir().unwrap();
-    let runner = |resume: bool, only: &[&str], points: &[&str]| {
-        let [only, points] = [only, points].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-        let out = directory.path().to_owned();
-        let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
-        runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
+    let results_of = |resume: bool, only: &[&str], points: &[&str]| {
+        let (only, points) = (owned(only), owned(points));
+        run(&DriveRunner { resume, only, points, ..runner(&directory) }, &experiment)
     };
     let run = |resume: bool, only: &[&str]| {
-        let results = runner(resume, only, &[]).unwrap();
+        let results = results_of(resume, only, &[]).unwrap();
         results.rows.iter().map(|row| format!("{} {}", row.series, row.numbers["runs"])).collect::<Vec<_>>()
     };
     let rows = |numbers: [u64; 3]| {
@@ -74,9 +89,9 @@ fn rows_of_points_that_are_not_run_are_kept() {
     assert_eq!(run(true, &[]), rows([0, 2, 1]));
     assert_eq!(run(false, &["three"]), rows([0, 2, 3]), "that one is run again");
     assert_eq!(run(false, &[]), rows([4, 5, 6]), "nothing is kept");
-    let again = runner(false, &[], &["two"]).unwrap();
+    let again = results_of(false, &[], &["two"]).unwrap();
     assert_eq!(again.rows.iter().map(|row| row.numbers["runs"]).collect::<Vec<_>>(), [4.0, 7.0, 6.0]);
-    let refused = |only: &[&str], points: &[&str]| runner(false, only, points).unwrap_err().to_string();
+    let refused = |only: &[&str], points: &[&str]| results_of(false, only, points).unwrap_err().to_string();
     assert!(refused(&[], &["tw"]).contains("--point"), "{}", refused(&[], &["tw"]));
     assert!(refused(&["four"], &[]).contains("\"one\", \"two\""), "{}", refused(&["four"], &[]));
 }
@@ -84,25 +99,16 @@ fn rows_of_points_that_are_not_run_are_kept() {
 /// Results of another seed, experiment or scale are overwritten by none who would go on with them.
 #[test]
 fn a_run_does_not_go_on_with_what_is_not_its_own() {
-    let experiment = |name: &'static str| DriveExperiment {
-        name,
-        title: "",
-        source: "",
-        how: "",
-        points: |_| {
-            let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", 1.0)]);
-            Ok(vec![Point::new("a", Maker::Here, run)])
-        },
-        columns: &["runs"],
-        charts: |_| Vec::new(),
-        judge: |_| Vec::new(),
+    let points = |_| {
+        let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", 1.0)]);
+        Ok(vec![Point::new("a", Maker::Here, run)])
     };
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("kept.json");
     let run = |resume: bool, name: &'static str, scale: Scale, seed: u64| {
-        let (out, json, only, points) = (directory.path().to_owned(), Some(json.clone()), Vec::new(), Vec::new());
-        let runner = DriveRunner { scale, out, json, resume, only, points, seeds: vec![seed] };
-        runner.run(&experiment(name), &mut Output::to(Box::new(std::io::sink()), None)).map(drop)
+        let (json, seeds) = (Some(json.clone()), vec![seed]);
+        let runner = DriveRunner { scale, json, resume, seeds, ..runner(&directory) };
+        run(&runner, &experiment(name, points, &["runs"])).map(drop)
     };
     run(true, "own", Scale::Tiny, 1).unwrap();
     let kept = fs::read_to_string(&json).unwrap();
@@ -131,22 +137,9 @@ fn what_failed_is_run_again_and_what_cannot_be_run_leaves_what_is_there() {
         };
         Ok(vec![Point::new("a", Maker::Here, run)])
     };
-    let experiment = DriveExperiment {
-        name: "failing",
-        title: "",
-        source: "",
-        how: "",
-        points,
-        columns: &["runs"],
-        charts: |_| Vec::new(),
-        judge: |_| Vec::new(),
-    };
+    let experiment = experiment("failing", points, &["runs"]);
     let directory = tempfile::tempdir().unwrap();
-    let run = |resume: bool| {
-        let (out, only, points) = (directory.path().to_owned(), Vec::new(), Vec::new());
-        let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
-        runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
-    };
+    let run = |resume: bool| run(&DriveRunner { resume, ..runner(&directory) }, &experiment);
     let kept = || fs::read_to_string(directory.path().join("failing-tiny.json")).unwrap();
     assert!(run(false).unwrap_err().to_string().contains("a of a: no space"));
     assert!(kept().contains("no space"));
@@ -166,23 +159,11 @@ fn rows_of_another_model_are_left_out_and_kept_beside() {
         let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", RUNS.fetch_add(1, Ordering::Relaxed) as f64)]);
         Ok(["one", "two"].map(|id| Point::new(id, Maker::Drive("zn540"), run)).into())
     };
-    let experiment = DriveExperiment {
-        name: "modelled",
-        title: "",
-        source: "",
-        how: "",
-        points,
-        columns: &["runs"],
-        charts: |_| Vec::new(),
-        judge: |_| Vec::new(),
-    };
+    let experiment = experiment("modelled", points, &["runs"]);
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("modelled-tiny.json");
     let run = |points: &[&str]| {
-        let (out, only) = (directory.path().to_owned(), Vec::new());
-        let points = points.iter().map(|point| (*point).to_owned()).collect();
-        let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume: true, only, points, seeds: vec![1] };
-        let results = runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None)).unwrap();
+        let results = run(&DriveRunner { points: owned(points), ..runner(&directory) }, &experiment).unwrap();
         results.rows.iter().map(|row| row.numbers["runs"]).collect::<Vec<_>>()
     };
     assert_eq!(run(&[]), [0.0, 1.0]);
@@ -218,25 +199,14 @@ fn a_point_that_cannot_be_run_ends_no_experiment() {
         };
         Ok(["one", "two"].map(|id| Point::new(id, Maker::Here, run).told("b=1".to_owned())).into())
     };
-    let experiment = DriveExperiment {
-        name: "breaking",
-        title: "",
-        source: "",
-        how: "",
-        points,
-        columns: &["ops"],
-        charts: |results| {
-            assert!(results.rows.iter().all(|row| row.series == "a"), "what failed is not drawn");
-            Vec::new()
-        },
-        judge: |_| Vec::new(),
+    let charts = |results: &DriveResults| {
+        assert!(results.rows.iter().all(|row| row.series == "a"), "what failed is not drawn");
+        Vec::new()
     };
+    let experiment = DriveExperiment { charts, ..experiment("breaking", points, &["ops"]) };
     let directory = tempfile::tempdir().unwrap();
     let run = |resume: bool, only: &[&str]| {
-        let only = only.iter().map(|name| (*name).to_owned()).collect();
-        let (out, points) = (directory.path().to_owned(), Vec::new());
-        let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
-        runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
+        run(&DriveRunner { resume, only: owned(only), ..runner(&directory) }, &experiment)
     };
     let said = run(false, &[]).unwrap_err();
     assert!(
@@ -261,25 +231,15 @@ fn a_point_that_cannot_be_run_ends_no_experiment() {
 
 #[test]
 fn seeds_are_kept_and_added() {
-    let experiment = DriveExperiment {
-        name: "splitzns-fig13",
-        title: "",
-        source: "",
-        how: "",
-        points: |_| {
-            let run = |seed| Ok(vec![DriveRow::of("a", "x").number("seed", seed as f64).option("rocksdb", "b=1")]);
-            Ok(vec![Point::new("live a", Maker::Here, run).told("b=1".to_owned())])
-        },
-        columns: &["seed"],
-        charts: |_| Vec::new(),
-        judge: |_| Vec::new(),
+    let points = |_| {
+        let run = |seed| Ok(vec![DriveRow::of("a", "x").number("seed", seed as f64).option("rocksdb", "b=1")]);
+        Ok(vec![Point::new("live a", Maker::Here, run).told("b=1".to_owned())])
     };
+    let experiment = experiment("splitzns-fig13", points, &["seed"]);
     let directory = tempfile::tempdir().unwrap();
     let run = |experiment: &DriveExperiment, resume: bool, seeds: &[u64]| {
-        let (out, seeds) = (directory.path().to_owned(), seeds.to_vec());
-        let (only, points) = (Vec::new(), Vec::new());
-        let runner = DriveRunner { scale: Scale::Laptop, out, json: None, resume, only, points, seeds };
-        runner.run(experiment, &mut Output::to(Box::new(std::io::sink()), None)).map(|results| results.seeds)
+        let (scale, seeds) = (Scale::Laptop, seeds.to_vec());
+        run(&DriveRunner { scale, resume, seeds, ..runner(&directory) }, experiment).map(|results| results.seeds)
     };
     assert_eq!(run(&experiment, false, &[1, 2]).unwrap(), [1, 2]);
     assert_eq!(run(&experiment, true, &[4]).unwrap(), [1, 2, 4], "one is added");
@@ -303,20 +263,10 @@ fn seeds_are_kept_and_added() {
 #[test]
 fn tiny_experiments_run_are_kept_and_drawn() {
     let directory = tempfile::tempdir().unwrap();
+    let runner = runner(&directory);
     for experiment in DRIVE_EXPERIMENTS {
-        let out = directory.path().to_owned();
-        let runner = DriveRunner {
-            scale: Scale::Tiny,
-            out,
-            json: None,
-            resume: true,
-            only: Vec::new(),
-            points: Vec::new(),
-            seeds: vec![1],
-        };
-        let mut output = Output::to(Box::new(std::io::sink()), None);
-        let first = runner.run(experiment, &mut output).unwrap();
-        assert_eq!(runner.run(experiment, &mut output).unwrap(), first, "{}", experiment.name);
+        let first = run(&runner, experiment).unwrap();
+        assert_eq!(run(&runner, experiment).unwrap(), first, "{}", experiment.name);
         assert!(!first.rows.is_empty() || !splitzns::has_tools(experiment), "{}: no rows", experiment.name);
         assert!(first.rows.iter().all(|row| row.numbers.values().all(|number| number.is_finite())));
         for (ending, _) in (experiment.charts)(&first) {
