@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
+use std::ops::Bound;
+
 use common::{fill, keys, memory};
-use zonda::{Batch, Error, Options};
+use zonda::limits::MEMORY_BYTES_MIN;
+use zonda::{Batch, Error, Options, Range};
 
 #[test]
 fn a_snapshot_does_not_see_later_writes() {
@@ -71,6 +74,40 @@ fn a_snapshot_knows_the_trees_of_its_moment() {
     assert_eq!(snapshot.tree_names().unwrap(), ["old"]);
     assert_eq!(db.snapshot().unwrap().tree_names().unwrap(), ["new"]);
     assert!(matches!(snapshot.tree("new"), Err(Error::NoSuchTree { .. })));
+}
+
+/// An error is the last item of a range, from both ends, and what is behind the last key that it gave is found by a new one.
+#[test]
+fn a_range_whose_snapshot_is_given_up_ends_and_a_new_one_goes_on_behind_its_last_key() {
+    // Of each leaf that is written over at least its place is kept, all of which is more than the share of snapshots.
+    const PAIRS: u32 = 40_000;
+    let key = |number: u32| number.to_be_bytes().to_vec();
+    let db = Options::new().memory(MEMORY_BYTES_MIN).capacity(200 << 20).background(false).open("mem:").unwrap();
+    let put_all = |round: u8| (0..PAIRS).for_each(|number| db.put(key(number), [round; 100]).unwrap());
+    for is_back in [false, true] {
+        put_all(1);
+        let step = |range: &mut Range| if is_back { range.next_back() } else { range.next() };
+        let mut range = db.iter().unwrap();
+        let mut last = step(&mut range).unwrap().unwrap().0;
+        put_all(2);
+        let ended = loop {
+            match step(&mut range).expect("it ends with an error") {
+                Ok((key, value)) => {
+                    assert_eq!(value, [1; 100], "what it still gives is of its moment");
+                    last = key;
+                }
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(ended, Error::SnapshotTooOld { .. }), "{ended}");
+        assert!(range.next().is_none() && range.next_back().is_none(), "an error is its last item");
+        let number = u32::from_be_bytes(last[..].try_into().unwrap());
+        let (behind, left) = match is_back {
+            false => ((Bound::Excluded(&last), Bound::Unbounded), PAIRS - 1 - number),
+            true => ((Bound::Unbounded, Bound::Excluded(&last)), number),
+        };
+        assert_eq!(db.range::<&Vec<u8>>(behind).unwrap().count(), usize::try_from(left).unwrap());
+    }
 }
 
 #[test]
