@@ -83,12 +83,12 @@ pub use stats::{
 pub use tree::{Swap, Tree, Update};
 pub use zones::Zone;
 
-/// The examples of the README compile.
+/// The examples of the README compile; `tests/recipes.rs` runs them.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Those for whoever embeds the store do.
+/// Those for whoever embeds the store do, and are run there.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct Embedding;
