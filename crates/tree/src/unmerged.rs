@@ -113,12 +113,13 @@ impl Unmerged {
         self.none_evicted_at.load(Ordering::Relaxed) == steps + 1
     }
 
-    /// Whether the background is to serve the filter in this call.
-    pub(crate) fn ends_rest(&self) -> bool {
+    /// Whether the background is to serve the filter in this call, which holds so many bytes: at once if it has grown by more than
+    /// `growth_max` since it was left, by what other leaves may take.
+    pub(crate) fn ends_rest(&self, held_bytes: u64, growth_max: u64) -> bool {
         let left = self.rest.calls_left.load(Ordering::Relaxed);
         // One that others count down at the same time ends a call later or sooner.
         self.rest.calls_left.store(left.saturating_sub(1), Ordering::Relaxed);
-        left == 0
+        left == 0 || held_bytes > self.rest.held_bytes.load(Ordering::Relaxed) + growth_max
     }
 
     /// The background met damage, and the filter holds so many bytes still: the next calls leave it alone, unless it had fewer by then.

@@ -90,7 +90,8 @@ impl Tree {
     }
 
     /// Serves the filter if it is far over its share, for the background: values that reclaim moves come to it although nobody writes.
-    /// Returns whether it was. Where damaged leaves keep it full, they are asked less and less often. No latch, no stripe may be held.
+    /// Returns whether it was. Where damaged leaves keep it full, they are asked less and less often, unless it grows. No latch, no stripe may
+    /// be held.
     ///
     /// # Errors
     /// As [`serve_filter`](Self::serve_filter).
@@ -99,7 +100,7 @@ impl Tree {
             self.unmerged.is_rested();
             return Ok(false);
         };
-        if !self.unmerged.ends_rest() {
+        if !self.unmerged.ends_rest(filter.held_bytes(), filter.slack_bytes()) {
             return Ok(false);
         }
         let drained = self.drain(filter);

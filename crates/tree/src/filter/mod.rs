@@ -276,7 +276,12 @@ impl Filter {
 
     /// Whether writers must make room before they go on: an eighth over the limit, or too much waits for leaves that cannot be merged.
     pub(crate) fn is_full(&self) -> bool {
-        self.moving_bytes() > self.room_bytes() + self.limit_bytes / 8 || self.waits_too_much()
+        self.moving_bytes() > self.room_bytes() + self.slack_bytes() || self.waits_too_much()
+    }
+
+    /// How far it may be over its limit before writers make room.
+    pub(crate) fn slack_bytes(&self) -> u64 {
+        self.limit_bytes / 8
     }
 
     /// What was here when a leaf was first found to be such a one may wait for it, a batch of some writers beside.

@@ -276,6 +276,26 @@ fn the_background_asks_damaged_leaves_less_and_less_often() {
     assert!((1..8).contains(&looks(1_000..2_000)), "{} of the next thousand", looks(1_000..2_000));
 }
 
+/// Values of other leaves that reclaim moves meanwhile go down as ever: they are what grows, and nothing else takes them out.
+#[test]
+fn what_can_go_down_does_while_damaged_leaves_are_left_alone() {
+    let (_store, tree) = scene(options(64 << 10), true);
+    let last = tree.log.next_sequence() - 1;
+    let move_to_filter = |key: &[u8]| {
+        let record = Record { key, kind: Kind::Inline, value: &[7; 1_000] };
+        tree.filter_record(filter(&tree), &record, &(last..=last));
+    };
+    (0..3_000).for_each(|nth| move_to_filter(&first_key(nth)));
+    (0..1_000).for_each(|_| _ = tree.relieve_filter());
+    let (before, mut most) = (filter(&tree).held_bytes(), 0);
+    for nth in 0..1_000 {
+        move_to_filter(&key(1_001 + nth));
+        most = most.max(filter(&tree).held_bytes());
+        let _damaged = tree.relieve_filter();
+    }
+    assert!(most <= before + (64 << 10), "{before} bytes waited, {most} were held");
+}
+
 /// Of what waits, of what is newer on its way down, and of what the leaf has.
 #[test]
 fn values_of_what_waits_die_once_when_they_are_superseded() {
