@@ -492,6 +492,27 @@ fn changes_beside_one_that_is_read_do_not_escape_a_turn() {
     assert_eq!(dirty(), 0, "each was written");
 }
 
+/// Behind what was read before them, where a reader who met a busy leaf asked for room: once they come to the head, they are in the way.
+#[test]
+fn changes_behind_a_stretch_of_clean_ones_are_turned_too() {
+    let keys = 240_000;
+    let life = Life::with_pages(keys, TreeOptions { buffer_bytes: 128 << 10, ..options() });
+    let (tree, ring) = (&life.tree, life.tree.pool.ring().expect("a tree of mini-pages"));
+    // A record of each leaf until the ring is full of small mini-pages, the newest of which are changed.
+    let mut leaves = (0..keys).step_by(60);
+    assert!(leaves.by_ref().any(|number| {
+        life.reads_of(number);
+        ring.is_over_for_readers()
+    }));
+    let changed: Vec<u64> = leaves.by_ref().take(20).collect();
+    changed.iter().for_each(|number| life.put(*number));
+    let dirty = || changed.iter().filter_map(|number| life.mini_page(*number)).map(|page| page.dirty).sum::<usize>();
+    assert!(!tree.sweep().expect("room") && dirty() >= changed.len(), "{} changes", dirty());
+    ring.want_room();
+    leaves.for_each(|number| _ = reads_beside_sweeps(&life, &[number]));
+    assert_eq!(dirty(), 0, "each was written");
+}
+
 #[test]
 fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
     let keys = 6_000;

@@ -30,7 +30,8 @@ const READS_FOR_A_MERGE: u64 = 8;
 const MERGES_MAX: u64 = 256;
 /// Clean mini-pages that one call moves instead of a merge.
 const MOVES_MAX: usize = 16;
-/// So many clean ones in a row end a turn: what is dirty among as many is not worth carrying them round.
+/// So many clean ones in a row end a turn: what is dirty among as many is not worth carrying them round. Where the turn began with them it
+/// goes on when readers have dropped what they do not use, and a change is at the head.
 const CLEAN_MAX: u32 = 256;
 
 /// The turn of a tree's ring.
@@ -60,6 +61,10 @@ struct Turn {
     end: Option<u64>,
     /// Clean mini-pages since the last dirty one.
     clean: u32,
+    /// Whether it met a dirty one.
+    has_merged: bool,
+    /// A turn ended before it met a dirty one, as may be behind what was clean: another begins when one is at the head.
+    is_put_off: bool,
     /// Whether it was turned since the last write: next to nothing is dirty any more.
     is_turned: bool,
     /// Whether room is made, or what there is will do for a while: the background comes every few milliseconds only.
@@ -71,7 +76,7 @@ enum Swept {
     /// It has another round, or was gone.
     Moved,
     Merged,
-    /// Somebody has it, or there is no room for it at the tail.
+    /// Somebody has it, or there is no room for it at the tail, or it is clean and a turn waits for dirty ones.
     Stays,
 }
 
@@ -93,17 +98,25 @@ impl Tree {
     fn turn_further(&self, ring: &Ring, turn: &mut Turn) -> Result<bool> {
         for _ in 0..MOVES_MAX {
             let (Some(claim), Some(end)) = (ring.claim(), turn.end) else { return Ok(false) };
-            if turn.clean == CLEAN_MAX || !ring.is_before(&claim, end) {
-                (turn.end, turn.is_turned) = (None, true);
+            let is_whole = !ring.is_before(&claim, end);
+            if turn.clean == CLEAN_MAX || is_whole {
+                turn.end = None;
+                turn.is_turned = turn.has_merged || is_whole;
+                turn.is_put_off = !turn.is_turned;
                 return Ok(false);
             }
-            match self.sweep_claimed(ring, claim)? {
+            match self.sweep_claimed(ring, claim, !turn.is_put_off)? {
                 Swept::Moved => turn.clean += 1,
                 Swept::Merged => {
-                    turn.clean = 0;
+                    (turn.clean, turn.has_merged, turn.is_put_off) = (0, true, false);
                     break;
                 }
-                Swept::Stays => return Ok(false),
+                Swept::Stays => {
+                    if turn.is_put_off {
+                        turn.end = None;
+                    }
+                    return Ok(false);
+                }
             }
         }
         turn.merges -= 1;
@@ -120,19 +133,19 @@ impl Tree {
         turn.reads += earned * READS_FOR_A_MERGE;
         turn.merges = (turn.merges + earned).min(MERGES_MAX);
         if turn.end.is_none() && !turn.is_turned && ring.is_room_wanted() {
-            (turn.end, turn.clean) = (Some(ring.tail()), 0);
+            (turn.end, turn.clean, turn.has_merged) = (Some(ring.tail()), 0, false);
         }
         // Changes are read too: no more are merged than readers will soon ask for.
         turn.makes_room = if turn.makes_room { !ring.has_room_ahead_of_readers() } else { ring.is_over_for_readers() };
         turn.end.is_some() && turn.makes_room && turn.merges > 0
     }
 
-    fn sweep_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<Swept> {
+    fn sweep_claimed(&self, ring: &Ring, claim: Claim<'_>, moves_clean: bool) -> Result<Swept> {
         {
             let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return Ok(Swept::Stays) };
             let Some(buffer) = claimed(leaf.location(), &claim) else { return Ok(Swept::Moved) };
             if !buffer.is_dirty() {
-                return Ok(if self.move_to_tail(&mut leaf) { Swept::Moved } else { Swept::Stays });
+                return Ok(if moves_clean && self.move_to_tail(&mut leaf) { Swept::Moved } else { Swept::Stays });
             }
         }
         match self.merge_claimed(ring, claim, Merge::HOT) {
