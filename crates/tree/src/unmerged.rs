@@ -15,7 +15,7 @@ use zonda_rt::{
 
 use crate::TreeError;
 
-/// Calls of the background, which come every few milliseconds, in which it leaves a filter alone at the most: about a second.
+/// Calls of the background in which it leaves a filter alone at the most: a second or so where it works, a dozen where it rests itself.
 const REST_CALLS_MAX: u32 = 256;
 
 /// See the top.
