@@ -4,6 +4,7 @@ use std::{fmt, path::Path, sync::Arc};
 use zonda_rt::{DeviceCall, device_call};
 
 use super::{
+    chunks::Chunks,
     host_file::{Access, HostFile},
     open::{read_header, remove_after, write_header},
     options::{FileOptions, QueueKind},
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// A block device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device.
-/// Nothing is to be recovered after a crash: the file is the device.
+/// Nothing is to be recovered after a crash: the file is the device. Where I/O is direct the file takes 256 KiB where a block is first
+/// written, since a write into a hole would stop all reads of the file.
 #[derive(Clone)]
 pub struct FileBlockDevice {
     shared: Arc<Shared>,
@@ -27,6 +29,7 @@ pub struct FileBlockDevice {
 struct Shared {
     shape: BlockShape,
     file: HostFile,
+    chunks: Chunks,
     queue_kind: QueueKind,
     counting: Counting,
 }
@@ -75,7 +78,8 @@ fn build(file: HostFile, shape: BlockShape, options: &FileOptions) -> Result<Fil
 
 fn share(mut file: HostFile, shape: BlockShape, options: &FileOptions) -> Result<FileBlockDevice> {
     file.choose_direct(options.direct, DATA_ALIGNMENT, shape.block_bytes)?;
-    let shared = Shared { shape, file, queue_kind: options.queue, counting: Counting::default() };
+    let chunks = Chunks::new(&file, DATA_ALIGNMENT, shape.capacity_bytes());
+    let shared = Shared { shape, file, chunks, queue_kind: options.queue, counting: Counting::default() };
     Ok(FileBlockDevice { shared: Arc::new(shared) })
 }
 
@@ -88,6 +92,7 @@ impl Shared {
     fn start_write(&self, at: Lba, from: &[u8]) -> Result<Started> {
         self.file.check_writable()?;
         let offset = DATA_ALIGNMENT + self.shape.check_buffer(at, from)?;
+        self.chunks.allocate(&self.file, offset, from.len() as u64);
         Ok(Started { at, transfer: Transfer::Write { offset }, grant: None })
     }
 
@@ -104,6 +109,7 @@ impl Shared {
         if bytes > 0 && !self.file.punch(offset, bytes)? {
             return self.write_zeros(offset, blocks);
         }
+        self.chunks.trimmed(offset, bytes);
         Ok(())
     }
 
@@ -164,7 +170,10 @@ impl BlockDevice for FileBlockDevice {
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
         self.shared.file.check_writable()?;
         let offset = DATA_ALIGNMENT + self.shared.shape.check_buffer(at, from)?;
-        device_call(DeviceCall::Write, || self.shared.file.write_data(offset, from))?;
+        device_call(DeviceCall::Write, || {
+            self.shared.chunks.allocate(&self.shared.file, offset, from.len() as u64);
+            self.shared.file.write_data(offset, from)
+        })?;
         self.shared.counting.written(from.len());
         Ok(())
     }

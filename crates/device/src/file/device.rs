@@ -28,7 +28,8 @@ use crate::{
 /// last handle or queue (the file says "clean"). After anything else the next opening looks for the write pointers (see
 /// [`ZonedDevice`] for what they may be).
 ///
-/// Costs: an append is one data write; a flush one `fdatasync`, and in a zone that is flushed in small steps 256 KiB more
+/// Costs: an append is one data write, and where I/O is direct now and then an allocation of up to 1 MiB ahead of the write pointer, given
+/// back when the zone is finished or the file closed, since a write into a hole would stop all reads of the file; a flush one `fdatasync`, and in a zone that is flushed in small steps 256 KiB more
 /// written now and then, so that the steps that follow write over blocks that are there; the first write of a zone one table write more; a
 /// reset one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
 /// durable when it returns; once the zone is written again, a power cut before the next flush may bring its data of before back.
@@ -119,10 +120,11 @@ impl Shared {
             return Ok(());
         }
         self.file.check_writable()?;
-        let zones = self.zones.write();
+        let mut zones = self.zones.write();
         if !zones.is_settled() {
             return self.file.sync();
         }
+        zones.give_back(&self.file)?;
         zones.record_all(&self.file)?;
         self.file.sync()?;
         self.file.write_table(format::MARK_OFFSET, &format::encode_mark(true))?;
@@ -164,8 +166,12 @@ impl Shared {
 
     fn grant(&self, begin: impl FnOnce(&mut ZoneMachine) -> Result<WriteGrant>) -> Result<WriteGrant> {
         let mut zones = self.zones.write();
-        let grant = zones.begin(&self.file, begin)?;
+        let (grant, wanted) = zones.begin(&self.file, begin)?;
         self.readable.follow(&zones.machine, grant.zone());
+        drop(zones);
+        if let Some((offset, bytes)) = wanted {
+            self.file.allocate(offset, bytes);
+        }
         Ok(grant)
     }
 

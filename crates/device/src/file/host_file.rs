@@ -213,6 +213,16 @@ impl HostFile {
         }
     }
 
+    /// True if data goes past the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// Has the file system allocate a range, which still reads as zeros. False if it did not.
+    pub(crate) fn allocate(&self, offset: u64, bytes: u64) -> bool {
+        sys::allocate(&self.cached, offset, bytes).is_ok()
+    }
+
     /// End of the last data in a range, in bytes from its start. 0 if all is hole.
     pub(crate) fn data_end(&self, offset: u64, bytes: u64) -> Result<u64> {
         sys::data_end(&self.cached, offset, bytes).map_err(|e| self.error("look for data in", e))

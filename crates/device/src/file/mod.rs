@@ -1,8 +1,10 @@
 //! The file backends: a zoned and a block device in one sparse file each, which survive `kill -9` at any moment and
 //! power cuts after a flush.
+mod ahead;
 mod beside;
 mod blanks;
 mod block_device;
+mod chunks;
 mod device;
 mod host_file;
 mod open;

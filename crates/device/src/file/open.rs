@@ -4,6 +4,7 @@ use std::path::Path;
 use zonda_rt::{RwLock, atomic::AtomicBool};
 
 use super::{
+    ahead::Ahead,
     beside::Beside,
     blanks::{BlankId, Blanks},
     device::Shared,
@@ -47,6 +48,7 @@ fn build(mut file: HostFile, geometry: Geometry, options: &FileOptions) -> Resul
         machine: ZoneMachine::new(geometry.clone()),
         layout: layout.clone(),
         exact_holes,
+        ahead: Ahead::new(geometry.zone_count),
         blanks: exact_holes.then(|| Blanks::new(blank, geometry.zone_count)),
         file_bytes: file.len_bytes()?,
         dirty: Default::default(),
@@ -141,6 +143,7 @@ pub(super) fn look(file: &HostFile, header: &Header, looking: Looking) -> Result
         machine: ZoneMachine::new(geometry.clone()),
         layout,
         exact_holes: header.features & feature::EXACT_HOLES != 0,
+        ahead: Ahead::new(geometry.zone_count),
         blanks: (header.features & feature::BLANKS != 0).then(|| Blanks::new(blank, geometry.zone_count)),
         file_bytes: file.len_bytes()?,
         dirty: Default::default(),

@@ -1,4 +1,4 @@
-//! The system calls that std lacks: holes. Safe code is not enough: they are foreign functions. Where the system has no
+//! The system calls that std lacks: holes and allocation. Safe code is not enough: they are foreign functions. Where the system has no
 //! such call the answer is `Unsupported`, and the backend does without.
 use std::{fs::File, io};
 
@@ -10,13 +10,20 @@ mod imp {
         i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
     }
 
-    pub(super) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    fn fallocate(file: &File, mode: libc::c_int, offset: u64, bytes: u64) -> io::Result<()> {
         // SAFETY: takes a valid descriptor and plain numbers; touches no memory of ours.
         match unsafe { libc::fallocate64(file.as_raw_fd(), mode, signed(offset)?, signed(bytes)?) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+
+    pub(super) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        fallocate(file, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, offset, bytes)
+    }
+
+    pub(super) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        fallocate(file, libc::FALLOC_FL_KEEP_SIZE, offset, bytes)
     }
 
     fn seek(file: &File, offset: u64, whence: i32) -> io::Result<Option<u64>> {
@@ -51,6 +58,10 @@ mod imp {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(super) fn allocate(_: &File, _: u64, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub(super) fn seek_data(_: &File, _: u64) -> io::Result<Option<u64>> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -68,6 +79,11 @@ pub(crate) const DIRECT_FLAG: Option<i32> = imp::DIRECT_FLAG;
 /// Gives a range back to the file system; it reads as zeros.
 pub(crate) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     imp::punch_hole(file, offset, bytes)
+}
+
+/// Allocates a range, which still reads as zeros; the length of the file stays.
+pub(crate) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    imp::allocate(file, offset, bytes)
 }
 
 /// End of the last data in `offset..offset + bytes`, as bytes from `offset`; 0 if all is hole. One or two calls per

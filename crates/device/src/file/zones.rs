@@ -3,9 +3,9 @@
 //! The table in the file is written only when a zone is first written after being empty, finished or reset, so that an
 //! append costs one data write and a flush one `fdatasync`. Where holes are exact the write pointer of an active zone
 //! is, after a crash, the end of its data; elsewhere a flush records it.
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
-use super::{blanks::Blanks, host_file::HostFile};
+use super::{ahead::Ahead, blanks::Blanks, host_file::HostFile};
 use crate::{
     DeviceError, Geometry, Result, WriteGrant, ZoneId, ZoneMachine, ZoneState,
     format::{self, Entry},
@@ -54,6 +54,11 @@ impl Layout {
         (self.byte_of(zone, 0), self.capacity_bytes)
     }
 
+    /// Blocks of a zone as bytes of the file: first byte and length.
+    pub(crate) fn bytes_of(&self, zone: ZoneId, blocks: Range<u64>) -> (u64, u64) {
+        (self.byte_of(zone, blocks.start), (blocks.end - blocks.start) * self.block_bytes)
+    }
+
     pub(crate) fn data_offset(&self) -> u64 {
         self.data
     }
@@ -73,6 +78,8 @@ pub(crate) struct FileZones {
     pub(crate) exact_holes: bool,
     /// What stands ahead of write pointers; `None` where holes are not exact, and in files made without.
     pub(crate) blanks: Option<Blanks>,
+    /// What is allocated ahead of write pointers.
+    pub(crate) ahead: Ahead,
     pub(crate) file_bytes: u64,
     /// Zones whose write pointer the table does not know; only where holes are not exact.
     pub(crate) dirty: BTreeSet<ZoneId>,
@@ -80,27 +87,38 @@ pub(crate) struct FileZones {
 
 impl FileZones {
     /// Begins a write: checks it in memory, then makes sure that the file knows that the zone is in use. After an error the
-    /// zone is as before.
+    /// zone is as before. Also the bytes of the file that are to be allocated before it is done, outside the lock.
     pub(crate) fn begin(
         &mut self,
         file: &HostFile,
         begin: impl FnOnce(&mut ZoneMachine) -> Result<WriteGrant>,
-    ) -> Result<WriteGrant> {
+    ) -> Result<(WriteGrant, Option<(u64, u64)>)> {
         let grant = begin(&mut self.machine)?;
-        if let Err(error) = self.prepare(file, grant.zone()) {
-            self.machine.withdraw_write(grant);
-            return Err(error);
-        }
+        let wanted = match self.prepare(file, &grant) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                self.machine.withdraw_write(grant);
+                return Err(error);
+            }
+        };
         if !self.exact_holes {
             self.dirty.insert(grant.zone());
         }
         if let Some(blanks) = &mut self.blanks {
             blanks.granted(&grant);
         }
-        Ok(grant)
+        Ok((grant, wanted))
     }
 
-    fn prepare(&mut self, file: &HostFile, zone: ZoneId) -> Result<()> {
+    fn prepare(&mut self, file: &HostFile, grant: &WriteGrant) -> Result<Option<(u64, u64)>> {
+        self.use_zone(file, grant.zone())?;
+        match self.exact_holes {
+            true => self.ahead.wanted(grant, &self.machine, &self.layout, file),
+            false => Ok(None),
+        }
+    }
+
+    fn use_zone(&mut self, file: &HostFile, zone: ZoneId) -> Result<()> {
         match self.on_file[zone.0 as usize] {
             OnFile::InUse => return Ok(()),
             OnFile::Resetting => return Err(DeviceError::Busy { in_flight: 1, max: 0 }),
@@ -143,7 +161,18 @@ impl FileZones {
             self.record(file, zone, ZoneState::Full, self.machine.written_blocks(zone))?;
             self.on_file[zone.0 as usize] = OnFile::InUse;
         }
-        self.machine.finish(zone)
+        self.machine.finish(zone)?;
+        self.ahead.give_back(zone, self.machine.written_blocks(zone), &self.layout, file)
+    }
+
+    /// Gives back what is allocated ahead of write pointers, for a clean close; not where a write is still under way.
+    pub(crate) fn give_back(&mut self, file: &HostFile) -> Result<()> {
+        for zone in (0..self.machine.geometry().zone_count).map(ZoneId) {
+            if self.machine.state(zone).is_active() && self.machine.in_flight(zone) == 0 {
+                self.ahead.give_back(zone, self.machine.written_blocks(zone), &self.layout, file)?;
+            }
+        }
+        Ok(())
     }
 
     /// Empties a zone in memory. True if the file must follow with [`erase_on`]; the zone is then busy until
@@ -159,6 +188,7 @@ impl FileZones {
         let must_erase = *on_file == OnFile::Resetting;
         self.machine.reset(zone)?;
         self.dirty.remove(&zone);
+        self.ahead.reset(zone);
         if let Some(blanks) = &mut self.blanks {
             blanks.reset(zone);
         }
