@@ -63,6 +63,7 @@ impl Ahead {
         }
         self.unwritten = Unwritten::NotToBeHad;
         if file.allocate(offset, bytes) {
+            file.forget_cached(offset, bytes);
             match is_hole() {
                 true => self.unwritten = Unwritten::IsHole,
                 false => _ = file.punch(offset, bytes)?,

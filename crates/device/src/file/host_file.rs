@@ -223,6 +223,13 @@ impl HostFile {
         sys::allocate(&self.cached, offset, bytes).is_ok()
     }
 
+    /// Has the page cache drop what it read of a range: a page of blocks that are allocated and without data, read for a copy of the file
+    /// or ahead of something else, shows as data for as long as it is there.
+    pub(crate) fn forget_cached(&self, offset: u64, bytes: u64) {
+        // Where it cannot be dropped, what was read so is taken for data: zeros that no checksum fits.
+        let _forgotten = sys::forget_cached(&self.cached, offset, bytes);
+    }
+
     /// End of the last data in a range, in bytes from its start. 0 if all is hole.
     pub(crate) fn data_end(&self, offset: u64, bytes: u64) -> Result<u64> {
         sys::data_end(&self.cached, offset, bytes).map_err(|e| self.error("look for data in", e))

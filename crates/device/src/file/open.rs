@@ -293,7 +293,9 @@ fn end_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId, known_blocks: u
 /// Blocks from a zone's start to the end of the last one that is no hole, of the first `blocks`.
 fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId, blocks: u64) -> Result<u64> {
     let start = zones.layout.byte_of(zone, 0);
-    let end = file.data_end(start, zones.layout.byte_of(zone, blocks) - start)?;
+    let bytes = zones.layout.byte_of(zone, blocks) - start;
+    file.forget_cached(start, bytes);
+    let end = file.data_end(start, bytes)?;
     Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))
 }
 

@@ -1,4 +1,4 @@
-//! The system calls that std lacks: holes and allocation. Safe code is not enough: they are foreign functions. Where the system has no
+//! The system calls that std lacks: holes, allocation and advice. Safe code is not enough: they are foreign functions. Where the system has no
 //! such call the answer is `Unsupported`, and the backend does without.
 use std::{fs::File, io};
 
@@ -24,6 +24,15 @@ mod imp {
 
     pub(super) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
         fallocate(file, libc::FALLOC_FL_KEEP_SIZE, offset, bytes)
+    }
+
+    pub(super) fn forget_cached(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        let (offset, bytes) = (signed(offset)?, signed(bytes)?);
+        // SAFETY: takes a valid descriptor and plain numbers; touches no memory of ours.
+        match unsafe { libc::posix_fadvise64(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_DONTNEED) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
     }
 
     fn seek(file: &File, offset: u64, whence: i32) -> io::Result<Option<u64>> {
@@ -62,6 +71,10 @@ mod imp {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(super) fn forget_cached(_: &File, _: u64, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub(super) fn seek_data(_: &File, _: u64) -> io::Result<Option<u64>> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -84,6 +97,11 @@ pub(crate) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()>
 /// Allocates a range, which still reads as zeros; the length of the file stays.
 pub(crate) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     imp::allocate(file, offset, bytes)
+}
+
+/// Drops what the page cache has of a range and is not dirty.
+pub(crate) fn forget_cached(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    imp::forget_cached(file, offset, bytes)
 }
 
 /// End of the last data in `offset..offset + bytes`, as bytes from `offset`; 0 if all is hole. One or two calls per
