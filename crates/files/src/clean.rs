@@ -80,7 +80,8 @@ impl FileStore {
         }
         self.core.merge_dead()?;
         let core = &self.core;
-        if !core.is_short_of_zones(0) {
+        let has_dead = || core.dying_zones() > 0;
+        if !core.is_short_of_zones(0) || !has_dead() && !core.is_short_with_doomed(0) {
             return Ok(None);
         }
         let _cleaning = core.cleaning.lock();
@@ -100,7 +101,7 @@ impl FileStore {
             return Ok(core.clean_blocks_step()?.map(|cleaned| cleaned.zones_freed));
         }
         core.merge_dead()?;
-        if !core.is_short_of_zones(core.dying_zones()) {
+        if !core.is_short_with_doomed(core.dying_zones()) {
             return Ok(None);
         }
         let _cleaning = core.cleaning.lock();
@@ -179,8 +180,42 @@ impl Core {
     pub(crate) fn is_short_of_zones(&self, more: usize) -> bool {
         let zones = u64::from(self.space().device().geometry().zone_count) - self.space().split_view().len() as u64;
         let share = zones * u64::from(self.options.clean_below_free_percent) / 100;
-        let wanted = share.max(u64::from(self.options.reserve_zones + self.zones_kept_from(COMPACTION)) + 1);
-        u64::from(self.lanes.free_now()) + (more as u64) < wanted
+        u64::from(self.lanes.free_now()) + (more as u64) < share.max(self.least_wanted())
+    }
+
+    /// Free zones with which a compaction finds one.
+    fn least_wanted(&self) -> u64 {
+        u64::from(self.options.reserve_zones + self.zones_kept_from(COMPACTION)) + 1
+    }
+
+    /// The same for the background, whose policy may [wait](crate::policy::Policy::waits_for_doomed) for what is doomed: as long as a
+    /// compaction finds a zone.
+    fn is_short_with_doomed(&self, more: usize) -> bool {
+        let has_least = || u64::from(self.lanes.free_now()) + (more as u64) >= self.least_wanted();
+        let is_short = self.is_short_of_zones(more);
+        if !is_short || !self.options.policy.waits_for_doomed() || !has_least() {
+            return is_short;
+        }
+        self.is_short_of_zones(more + self.doomed_zones())
+    }
+
+    /// How many zones what is [doomed](crate::lsm::LsmShape::doomed) would fill, of what is in full ones: only these are cleaned. Nothing of
+    /// it is in subzones, which give no room to others. Cost: one pass over the extents of what is doomed, with the names locked.
+    fn doomed_zones(&self) -> usize {
+        let views = self.space().view();
+        let full: HashMap<ZoneId, u64> = views
+            .iter()
+            .filter(|view| view.state == ZoneUse::Sealed && view.stream.is_some_and(|stream| stream != JOURNAL))
+            .map(|view| (view.zone, view.capacity_bytes))
+            .collect();
+        let names = self.names.lock();
+        let doomed: Vec<FileId> = self.follow.lock().shape.doomed().collect();
+        let extents =
+            doomed.into_iter().filter_map(|file| names.catalogue.inode(file)).flat_map(|inode| inode.extents.iter());
+        let is_in_full = |extent: &&Extent| full.contains_key(&extent.zone) && self.ground.is_there(extent);
+        let in_full = extents.filter(is_in_full).map(Extent::device_bytes);
+        let capacity_bytes = full.values().max().copied().unwrap_or(1).max(1);
+        usize::try_from(in_full.sum::<u64>() / capacity_bytes).unwrap_or(usize::MAX)
     }
 
     /// Zones that were found damaged, as long as a file has there what is.

@@ -15,7 +15,7 @@ use common::world::{Tally, World};
 use common::{options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneId, ZoneState, ZonedDevice};
 use zonda_files::lsm::{KeyOrder, KeyRange, TableHint, VersionEdit};
-use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, SplitUsage, StoreId};
+use zonda_files::{Cleaned, FileError, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, SplitUsage, StoreId};
 use zonda_flash::drive::TimeMode;
 use zonda_rt::DeviceCall;
 
@@ -591,6 +591,45 @@ fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
         put(&store, &format!("/{file}"), 1, 120_000).unwrap();
     }
     panic!("never cleaned: {:?}", store.usage());
+}
+
+/// Of three tables one is dead, one left its version and one lives, in zones of which one more is wanted free: with how many are, and
+/// what a step of cleaning does.
+fn cleaned_beside_doomed(policy: &str, free_zones: u32) -> (FileStore, Option<Cleaned>) {
+    let options = FileStoreOptions { clean_below_free_percent: 65, ..options_with(policy) };
+    let store = store_with(Arc::new(memory()), options);
+    let tree = store.tree(&path("/"), 0, KeyOrder::bytewise());
+    let mut names = Vec::new();
+    while store.usage().space.free_zones > free_zones {
+        let name = format!("/{}", names.len());
+        let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Long).with_level(1);
+        let mut writer = store.create(&path(&name), tags).unwrap();
+        writer.append(&[7; 80_000]).unwrap();
+        let range = Some(KeyRange::new("10", "19"));
+        writer.describe(TableHint { tree, job: None, level: 1, range }).unwrap();
+        writer.sync().unwrap();
+        writer.close().unwrap();
+        names.push(path(&name));
+    }
+    // The last one lives: a zone with nothing else in it would be dead.
+    names.pop();
+    names.iter().step_by(3).for_each(|name| store.remove(name).unwrap());
+    let removed = names.into_iter().skip(1).step_by(3).collect();
+    store.apply_edit(tree, &VersionEdit { removed, added: Vec::new() });
+    store.sync_names().unwrap();
+    let cleaned = store.clean_step().unwrap();
+    (store, cleaned)
+}
+
+#[test]
+fn cleaning_waits_for_what_is_doomed_while_there_is_room() {
+    // 13 of 20 are wanted free.
+    let cleaned = |policy, free| cleaned_beside_doomed(policy, free).1.is_some_and(|cleaned| cleaned.bytes_copied > 0);
+    assert!(cleaned("splitzns", 12));
+    assert!(!cleaned("splitzns,wait=doomed", 12), "one is doomed");
+    assert!(cleaned("splitzns,wait=doomed", 8), "not four more");
+    let (store, _) = cleaned_beside_doomed("splitzns,wait=doomed", 12);
+    assert_eq!(store.check().unwrap().findings, []);
 }
 
 /// Deep tables in a wide zone that is to be cleaned, for some of which there are subzones by now; with the names of these tables.

@@ -39,6 +39,8 @@ pub(super) struct Lives {
     clock: u64,
     levels: BTreeMap<(TreeId, u8), Level>,
     born: HashMap<FileId, Born>,
+    /// Tables that no version has any more and whose files are there, with when they left.
+    left: HashMap<FileId, u64>,
 }
 
 impl Lives {
@@ -49,6 +51,7 @@ impl Lives {
 
     /// A table is in a level of a tree, as it was, or since now.
     pub(super) fn put(&mut self, tree: TreeId, file: FileId, level: u8) {
+        self.left.remove(&file);
         let is_known = self.born.get(&file).is_some_and(|born| (born.tree, born.level) == (tree, level));
         if is_known {
             return;
@@ -58,6 +61,22 @@ impl Lives {
         it.alive += 1;
         it.born += u128::from(self.clock);
         self.born.insert(file, Born { tree, level, at: self.clock });
+    }
+
+    /// Its tree's version has a table no more; the file stays for those who still read it.
+    pub(super) fn leave_version(&mut self, file: FileId) {
+        if self.born.contains_key(&file) {
+            self.left.insert(file, self.clock);
+        }
+    }
+
+    /// Tables that left their version, but for those that stay as long as others of their level live: somebody holds these for good.
+    pub(super) fn left(&self) -> impl Iterator<Item = FileId> {
+        let is_soon_gone = |(file, at): &(&FileId, &u64)| {
+            let mean = self.age_and_mean(**file).map_or(0, |(_, mean)| mean);
+            self.clock - **at < mean
+        };
+        self.left.iter().filter(is_soon_gone).map(|(file, _)| *file)
     }
 
     /// A file is gone.
@@ -71,9 +90,11 @@ impl Lives {
     pub(super) fn forget(&mut self, tree: TreeId) {
         self.levels.retain(|(of, _), _| *of != tree);
         self.born.retain(|_, born| born.tree != tree);
+        self.left.retain(|file, _| self.born.contains_key(file));
     }
 
     fn leave(&mut self, file: FileId) -> Option<Born> {
+        self.left.remove(&file);
         let born = self.born.remove(&file)?;
         let it = self.levels.entry((born.tree, born.level)).or_default();
         it.alive -= 1;

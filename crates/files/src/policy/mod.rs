@@ -215,6 +215,12 @@ pub trait Policy: Send + Sync + Debug {
         false
     }
 
+    /// Whether cleaning in the background counts as free what is [doomed](LsmShape::doomed), as long as a compaction finds a zone: what will
+    /// soon be dead is not copied to make room that will soon be there.
+    fn waits_for_doomed(&self) -> bool {
+        false
+    }
+
     /// Whether it knows what to do with an LSM-tree whose levels move down as it grows, so that numbers of levels mean nothing.
     fn suits_moving_levels(&self) -> bool {
         true

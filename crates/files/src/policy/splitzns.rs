@@ -39,7 +39,8 @@ impl SubzoneLevels {
 ///
 /// By name `splitzns`, or `splitzns+`, which also gives a subzone to a table of the level above if it overlaps nothing of the first
 /// of these levels: it will be moved there without being written again. Options behind commas: `from=4` (level 4 and deeper, the
-/// paper's), or `from-bottom=N` (the last N levels that hold anything), `share=60` (percent of zones that may be split), and `rule=paper`.
+/// paper's), or `from-bottom=N` (the last N levels that hold anything), `share=60` (percent of zones that may be split), `rule=paper`, and
+/// `wait=doomed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitZns {
     /// Which levels.
@@ -51,12 +52,20 @@ pub struct SplitZns {
     /// Whether a table that finds no subzone is placed as one of a low level, as the paper has it: nothing is cleaned for it first, and it
     /// is not moved into one later (decision 50).
     pub is_strict: bool,
+    /// Whether cleaning in the background waits for what is [doomed](LsmShape::doomed). Not the paper's.
+    pub waits_for_doomed: bool,
 }
 
 impl Default for SplitZns {
     /// The paper's levels and share.
     fn default() -> Self {
-        Self { levels: SubzoneLevels::From(4), split_percent_max: SPLIT_PERCENT_MAX, plus: false, is_strict: false }
+        Self {
+            levels: SubzoneLevels::From(4),
+            split_percent_max: SPLIT_PERCENT_MAX,
+            plus: false,
+            is_strict: false,
+            waits_for_doomed: false,
+        }
     }
 }
 
@@ -91,6 +100,10 @@ impl Policy for SplitZns {
 
     fn insists_on_subzones(&self) -> bool {
         !self.is_strict
+    }
+
+    fn waits_for_doomed(&self) -> bool {
+        self.waits_for_doomed
     }
 
     fn suits_moving_levels(&self) -> bool {

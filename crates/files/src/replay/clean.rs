@@ -47,15 +47,32 @@ impl Run<'_> {
         Ok(self.model.empty_zones() > before)
     }
 
-    /// Whether less is free above the reserve than cleaning is to keep free, of zones that are not split as in a store.
+    /// Whether less is free above the reserve than cleaning is to keep free, with what is doomed if the policy waits for that and a table
+    /// finds a zone meanwhile: of zones that are not split as in a store.
     pub(super) fn is_below_threshold(&self) -> bool {
+        let kept = self.options.reserve_zones + self.zones_kept_from(FileKind::Data);
+        let waits = self.options.policy.waits_for_doomed() && self.model.empty_zones() > kept;
+        self.is_below_with(0) && !(waits && !self.is_below_with(self.doomed_bytes() / self.model.capacity))
+    }
+
+    /// Bytes that are doomed, in full zones, which are not split.
+    fn doomed_bytes(&self) -> u64 {
+        let is_full = |zone: usize| !self.model.split.is_subzone(zone) && self.model.zones[zone].lane.is_none();
+        let doomed = self.shape.doomed().filter_map(|file| self.model.files.get(&file));
+        doomed.flat_map(|file| &file.pieces).filter(|(zone, _)| is_full(*zone)).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Whether less would be free with so many zones more.
+    fn is_below_with(&self, more: u64) -> bool {
         let zones = u64::from(self.options.zones) - self.model.split.zones();
         let share = zones * u64::from(self.options.threshold_percent) / 100;
-        let (empty, reserve) = (u64::from(self.model.empty_zones()), u64::from(self.options.reserve_zones));
+        let (empty, reserve) = (u64::from(self.model.empty_zones()) + more, u64::from(self.options.reserve_zones));
         match self.options.free {
             FreeSpace::EmptyZones => empty < reserve + share.max(u64::from(LOG_ZONES) + 1),
             FreeSpace::AsStore => empty < share.max(reserve + u64::from(self.zones_kept_from(FileKind::Data)) + 1),
-            FreeSpace::Room => self.model.free_bytes() < (reserve + share) * self.model.capacity,
+            FreeSpace::Room => {
+                self.model.free_bytes() + more * self.model.capacity < (reserve + share) * self.model.capacity
+            }
         }
     }
 

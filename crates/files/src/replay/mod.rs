@@ -14,7 +14,7 @@
 //!
 //! Policies of subzones find a device that splits zones into [`ReplayOptions::subzones`]. What a store does only with its next commit,
 //! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. What cleaning keeps free, it keeps of zones that
-//! are not split.
+//! are not split. All cleaning here is that of the background: what a policy waits for counts as free for it.
 
 mod clean;
 mod model;

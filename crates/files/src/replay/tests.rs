@@ -319,6 +319,27 @@ fn by_the_papers_rule_a_deep_table_that_is_moved_stays_in_wide_zones() {
     assert_eq!(of("splitzns,share=10"), (2, 5 * MB));
 }
 
+/// Of each full zone a table is dead, two left their version and wait for an older job, and two live on.
+#[test]
+fn who_waits_for_what_is_doomed_copies_nothing_for_it() {
+    let mut maker = Maker::new();
+    (0..40).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    (0..40).step_by(5).for_each(|file| maker.remove(file));
+    let doomed = || (0..40).filter(|file| [1, 2].contains(&(file % 5)));
+    let removed = doomed().map(FileId).collect();
+    maker.push(TraceEvent::Edit { tree: TreeId(5), removed, added: Vec::new() });
+    (40..50).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    doomed().for_each(|file| maker.remove(file));
+    let copied = |policy, threshold_percent| {
+        let (free, zones) = (FreeSpace::AsStore, 20);
+        let options = ReplayOptions { threshold_percent, zones, free, ..options(policy) };
+        replay(&maker.0, &options).expect("it fits").copied_bytes
+    };
+    assert!(copied("splitzns", 60) > 0);
+    assert_eq!(copied("splitzns,wait=doomed", 60), 0, "three zones are doomed, and two are wanted");
+    assert!(copied("splitzns,wait=doomed", 80) > 0, "six are");
+}
+
 #[test]
 fn moves_are_counted_where_they_go() {
     let mut maker = Maker::new();

@@ -13,7 +13,8 @@ pub(crate) const SUBZONES: u16 = 4;
 /// Bytes of a table that fills a subzone.
 pub(crate) const SUBZONE_BYTES: usize = 15 * 4096;
 /// Policies of the model test.
-const POLICIES: [&str; 4] = ["splitzns", "splitzns+", "splitzns,from=1,share=90", "splitzns+,from-bottom=2"];
+const POLICIES: [&str; 4] =
+    ["splitzns", "splitzns+", "splitzns,from=1,share=90,wait=doomed", "splitzns+,from-bottom=2"];
 
 /// 20 zones of 256 KiB in four subzones; 8 may be active, of which tables have 3.
 pub(crate) fn geometry() -> Geometry {

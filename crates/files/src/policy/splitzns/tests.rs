@@ -87,3 +87,15 @@ fn by_the_papers_rule_a_deep_table_without_a_subzone_goes_by_its_lifetime() {
     assert_eq!(SplitZns::default().choose(&candidate, &choices).choice, Choice::New);
     assert!("splitzns,rule=ours".parse::<SplitZns>().is_err());
 }
+
+#[test]
+fn to_wait_for_what_is_doomed_is_asked_for_by_name() {
+    let waits: SplitZns = "splitzns,from=3,wait=doomed".parse().unwrap();
+    assert_eq!(
+        waits,
+        SplitZns { levels: SubzoneLevels::From(3), waits_for_doomed: true, ..SplitZns::default() },
+        "all else is as it was"
+    );
+    assert!(Policy::waits_for_doomed(&waits) && !Policy::waits_for_doomed(&SplitZns::default()));
+    assert!("splitzns,wait=dead".parse::<SplitZns>().is_err());
+}
