@@ -42,8 +42,7 @@ const THREADS: i32 = 32;
 /// One for each life in turn: tables that another has placed are cleaned and continued by it.
 const POLICIES: [&str; 5] = ["liza-zenfs", "caza", "liza-zns", "level-keys", "ldp"];
 /// The same on a drive that splits zones, whose ring is what a flush makes durable in every second life (`split=redo-log`).
-const SPLIT_POLICIES: [&str; 4] =
-    ["splitzns,from=1", "splitzns+,from=1,wait=doomed", "ldp", "splitzns,from-bottom=1,share=80"];
+const SPLIT_POLICIES: [&str; 4] = ["splitzns,from=1", "splitzns+,from=1", "ldp", "splitzns,from-bottom=1,share=80"];
 /// Subzones of a zone of that drive.
 const SUBZONES: u16 = 4;
 
