@@ -199,7 +199,7 @@ impl Core {
         self.is_short_of_zones(more + self.doomed_zones())
     }
 
-    /// How many zones what is [doomed](crate::lsm::LsmShape::doomed) would fill, of what is in full ones: only these are cleaned. Nothing of
+    /// How many zones what is [doomed](crate::lsm::LsmShape::doomed) would fill, of what is in full ones: only these are cleaned. None of
     /// it is in subzones, which give no room to others. Cost: one pass over the extents of what is doomed, with the names locked.
     fn doomed_zones(&self) -> usize {
         let views = self.space().view();
