@@ -52,7 +52,8 @@ impl Run<'_> {
     pub(super) fn is_below_threshold(&self) -> bool {
         let kept = self.options.reserve_zones + self.zones_kept_from(FileKind::Data);
         let waits = self.options.policy.waits_for_doomed() && self.model.empty_zones() > kept;
-        self.is_below_with(0) && !(waits && !self.is_below_with(self.doomed_bytes() / self.model.capacity))
+        let has_with_doomed = || !self.is_below_with(self.doomed_bytes() / self.model.capacity);
+        self.is_below_with(0) && !(waits && has_with_doomed())
     }
 
     /// Bytes that are doomed, in full zones, which are not split.

@@ -161,6 +161,9 @@ pub(super) const STRICT: System =
 /// The whole, with subzones for level 3 as well, which no system of the paper's has.
 pub(super) const DEEPER: System =
     System { name: "from=3", policy: "policy=splitzns,from=3&clean_threshold=20", split: "all" };
+/// The same with cleaning that waits for what `RocksDB` is about to delete.
+pub(super) const WAITING: System =
+    System { name: "wait=doomed", policy: "policy=splitzns,from=3,wait=doomed&clean_threshold=20", split: "all" };
 
 /// A run on a loaded drive: words for `db_bench`, and the workloads that it is made of.
 #[derive(Clone, Copy, Debug)]
@@ -381,9 +384,9 @@ pub(super) fn points(lives: &[Live], systems: &[&str], runs: &[Run]) -> Vec<Poin
     points
 }
 
-/// One of [`SYSTEMS`], or [`STRICT`], or [`DEEPER`].
+/// One of [`SYSTEMS`], or [`STRICT`], [`DEEPER`] or [`WAITING`].
 fn system(name: &str) -> Option<&'static System> {
-    SYSTEMS.iter().chain([&STRICT, &DEEPER]).find(|system| system.name == name)
+    SYSTEMS.iter().chain([&STRICT, &DEEPER, &WAITING]).find(|system| system.name == name)
 }
 
 /// Overwriting and reading on a drive that is loaded for this alone, untimed.
