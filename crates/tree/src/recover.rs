@@ -4,11 +4,13 @@
 //! durable prefix ends -> a new session is recorded -> the checkpoint's images are applied -> the log is replayed over them.
 //! The old log and checkpoint stay until the next checkpoint, so a crash at any point here is recovered like the first one.
 
-use std::{cell::Cell, collections::HashMap, sync::Arc, time::Duration};
+mod imaged;
+mod structure;
+
+use std::{cell::Cell, sync::Arc, time::Duration};
 
 use zonda_pages::{
-    AreaKind, ChunkAddress, LiveValues, Liveness, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
-    Relocated, Stamp,
+    AreaKind, ChunkAddress, Liveness, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated, Stamp,
 };
 use zonda_rt::atomic::Ordering;
 
@@ -17,22 +19,19 @@ use crate::{
     checkpoint_extra::CheckpointExtra,
     filter::Filter,
     image,
-    index::{Index, LeafEntry},
+    index::Index,
     leaf_table::{LeafTable, Location},
-    log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable, Stretch},
+    log::{self, Log, LogOptions, ReplayVisitor, Session, Stretch},
     metalog::{self, AboveLevel, CheckpointStart, MetaLog, MetaRecord, MetaVisitor, Upsert},
     record::Record,
     tree::{Parts, Result, Tree},
 };
+use imaged::Imaged;
+use structure::{Leaf, Structure};
 
 type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
 pub(crate) const FIRST_SEQUENCE: u64 = 1;
-
-/// Leaf ids for each block of a store at the most, by which absurd ones are known.
-const IDS_PER_BLOCK: u64 = 16;
-/// Leaf ids beyond these: those that wait for reuse, in a store of a few blocks.
-const SPARE_IDS: u64 = 1024;
 
 fn log_options(options: &TreeOptions) -> LogOptions {
     LogOptions {
@@ -87,8 +86,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     if structure.is_as_checkpointed() && replayed.records == 0 && replayed.left_out.is_none() {
         tree.note_checkpointed()?;
     }
-    drop(structure.leaves);
-    apply_images(&tree, &start, &leaves, progress)?;
+    apply_images(&tree, &start, (&leaves, Imaged::of(structure.leaves)), progress)?;
     let mut apply = |sequence: u64, record: &Record<'_>| {
         if leaves.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
     };
@@ -179,8 +177,6 @@ fn tidy(tree: &Tree) -> Result<()> {
 const LOG_SEGMENTS_KEPT: usize = 2;
 /// See [`LOG_SEGMENTS_KEPT`].
 const META_SEGMENTS_KEPT: usize = 3;
-/// Lives that end without a checkpoint, one after the other, as nothing was written: each leaves a block of MetaLog.
-const LIVES_MAX: u32 = 64;
 
 /// Blocks of MetaLog that creating a tree writes: a session and an empty checkpoint.
 const CREATION_BYTES: u64 = 2 * zonda_pages::BLOCK_BYTES as u64;
@@ -245,19 +241,6 @@ fn assemble(
     Ok(tree)
 }
 
-/// A leaf as the MetaLog tells it.
-struct Leaf {
-    low: Box<[u8]>,
-    page: Option<PageAddress>,
-    /// Since the checkpoint came to it: every operation below is in the page.
-    merged_to: u64,
-    /// It is as the checkpoint found it. That it has the same page does not say so: its id may be another leaf's now, or its page another
-    /// one at the same address.
-    is_untouched: bool,
-    /// About how many bytes its page uses; 0: nothing is known.
-    used_bytes: u32,
-}
-
 /// What of a leaf is asked for while images and log are replayed.
 #[derive(Clone, Default)]
 struct ReplayedLeaf {
@@ -299,150 +282,6 @@ impl ReplayedLeaves {
     }
 }
 
-/// What the MetaLog says of the tree, record by record.
-struct Structure {
-    leaves: HashMap<u32, Leaf>,
-    sessions: SessionTable,
-    checkpoint: u64,
-    /// The end of that checkpoint was read.
-    ended: bool,
-    /// Lives that began since it ended, and whether anything else was recorded.
-    lives: u32,
-    is_followed: bool,
-    replay_from: u64,
-    /// Every operation below was durable in the log: a checkpoint that had begun says so.
-    log_durable_before: u64,
-    /// What the checkpoint says of the value log.
-    live_values: Vec<LiveValues>,
-}
-
-impl Structure {
-    /// A tree of one leaf without records.
-    fn empty() -> Self {
-        let leaf = Leaf { low: Box::default(), page: None, merged_to: 0, is_untouched: false, used_bytes: 0 };
-        Self {
-            leaves: HashMap::from([(0, leaf)]),
-            sessions: SessionTable::default(),
-            checkpoint: 0,
-            ended: false,
-            lives: 0,
-            is_followed: false,
-            replay_from: FIRST_SEQUENCE,
-            log_durable_before: 0,
-            live_values: Vec::new(),
-        }
-    }
-
-    fn set(&mut self, upsert: &Upsert<'_>, merged_to: u64) {
-        let (low, page) = (upsert.low_key.into(), upsert.address);
-        let leaf = Leaf { low, page, merged_to, is_untouched: false, used_bytes: 0 };
-        self.leaves.insert(upsert.id.0, leaf);
-    }
-
-    /// The checkpoint comes to a leaf: it is as the entry says, and the entry's image is newer than its page. An entry of a
-    /// checkpoint without end has no image that counts, so what was merged before it still is.
-    fn reach(&mut self, found: &Upsert<'_>) {
-        let known = self.leaves.get(&found.id.0).filter(|leaf| self.ended && leaf.page == found.address);
-        let (merged_to, is_untouched) = known.map_or((0, !self.ended), |leaf| (leaf.merged_to, leaf.is_untouched));
-        let leaf = Leaf { low: found.low_key.into(), page: found.address, merged_to, is_untouched, used_bytes: 0 };
-        self.leaves.insert(found.id.0, leaf);
-    }
-
-    /// Whether the checkpoint has all, but for lives that wrote nothing, so few that reading of them costs no more than another one.
-    fn is_as_checkpointed(&self) -> bool {
-        !self.is_followed && self.lives < LIVES_MAX
-    }
-
-    fn apply(&mut self, record: &MetaRecord<'_>) {
-        self.is_followed |= self.ended && !matches!(record, MetaRecord::Session(_));
-        match record {
-            MetaRecord::Begin(begin) => self.begin(begin),
-            MetaRecord::Leaf { id, low_key, address, .. } => {
-                self.reach(&Upsert { id: *id, low_key, address: *address });
-            }
-            MetaRecord::End { checkpoint } => self.ended |= *checkpoint == self.checkpoint,
-            // A leaf that the checkpoint has not come to yet: its own entry follows and is newer.
-            MetaRecord::Move { id, address, merged_to } => {
-                if let Some(leaf) = self.leaves.get_mut(&id.0) {
-                    leaf.page = Some(*address);
-                    leaf.is_untouched = false;
-                    leaf.used_bytes = 0;
-                    // 0, nothing is known: a recovery that did not end may have put older records of images over what was merged before.
-                    leaf.merged_to = *merged_to;
-                }
-            }
-            MetaRecord::Restructure { removed, upserts, merged_to } => {
-                removed.iter().for_each(|id| drop(self.leaves.remove(&id.0)));
-                upserts.iter().for_each(|upsert| self.set(upsert, *merged_to));
-            }
-            MetaRecord::Session(session) => self.begin_session(*session),
-            MetaRecord::Above { .. } => {}
-            MetaRecord::Sparse { id, bytes } => {
-                if let Some(leaf) = self.leaves.get_mut(&id.0) {
-                    leaf.used_bytes = *bytes;
-                }
-            }
-        }
-    }
-
-    /// A life begins: numbers from its first on are drawn anew, so what an earlier life said of them is void.
-    fn begin_session(&mut self, session: Session) {
-        self.lives += u32::from(self.ended);
-        self.sessions.insert(session);
-        self.leaves.values_mut().for_each(|leaf| leaf.merged_to = leaf.merged_to.min(session.first_sequence));
-    }
-
-    /// The first `Begin` is that of the checkpoint to start from; one after it has no `End` and changes nothing.
-    fn begin(&mut self, begin: &metalog::Begin<'_>) {
-        self.sessions.insert(begin.session);
-        if self.checkpoint == 0 {
-            self.leaves.clear();
-            self.replay_from = begin.replay_from;
-        }
-        self.checkpoint = self.checkpoint.max(begin.checkpoint);
-    }
-
-    /// What a `Begin` says besides, which is to be applied next.
-    fn note(&mut self, extra: CheckpointExtra, replay_from: u64) {
-        if extra.log_is_durable {
-            self.log_durable_before = self.log_durable_before.max(replay_from);
-        }
-        if self.checkpoint == 0 {
-            self.live_values = extra.live_values;
-        }
-    }
-
-    fn entries(&self) -> Vec<LeafEntry> {
-        let mut entries: Vec<LeafEntry> =
-            self.leaves.iter().map(|(&id, leaf)| (leaf.low.to_vec(), PageId(id))).collect();
-        entries.sort_unstable();
-        entries
-    }
-
-    /// Ids are reused, so a store never gives out many times more than it has blocks: a leaf takes one, unless it is empty. Those leave the
-    /// tree, but the last one.
-    fn check_ids(&self, blocks: u64) -> Result<()> {
-        let greatest = self.leaves.keys().max().copied().unwrap_or(0);
-        if u64::from(greatest) <= IDS_PER_BLOCK * blocks + SPARE_IDS {
-            return Ok(());
-        }
-        let why = format!("leaf {greatest} in a store of {blocks} blocks");
-        Err(TreeError::Damaged { what: "MetaLog", why })
-    }
-
-    /// The leaves cover all keys, each once.
-    fn check(&self) -> Result<()> {
-        let entries = self.entries();
-        let damaged = |why: &str| Err(TreeError::Damaged { what: "MetaLog", why: why.to_string() });
-        match entries.first() {
-            Some((low, _)) if low.is_empty() => {}
-            _ => return damaged("no leaf holds the least keys"),
-        }
-        let twice = entries.windows(2).any(|pair| pair[0].0 == pair[1].0);
-        if twice { damaged("two leaves begin at the same key") } else { Ok(()) }
-    }
-}
-
 struct Building<'a> {
     structure: &'a mut Structure,
     progress: &'a mut Progress<'a>,
@@ -467,11 +306,11 @@ impl MetaVisitor for Building<'_> {
 fn apply_images(
     tree: &Tree,
     start: &CheckpointStart,
-    leaves: &ReplayedLeaves,
+    (leaves, imaged): (&ReplayedLeaves, Imaged),
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut images =
-        Images { tree, leaves, checkpoint: start.checkpoint, inside: false, level: None, seen: 0, progress };
+    let checkpoint = start.checkpoint;
+    let mut images = Images { tree, leaves, imaged, checkpoint, inside: false, level: None, seen: 0, progress };
     metalog::replay_from(&*tree.store, start, &mut images)?;
     for level in AboveLevel::ALL.into_iter().filter(|level| images.seen & 1 << *level as u8 != 0).collect::<Vec<_>>() {
         images.level = Some(level);
@@ -483,6 +322,7 @@ fn apply_images(
 struct Images<'a> {
     tree: &'a Tree,
     leaves: &'a ReplayedLeaves,
+    imaged: Imaged,
     checkpoint: u64,
     /// Between the `Begin` and the `End` of the checkpoint.
     inside: bool,
@@ -497,7 +337,7 @@ impl Images<'_> {
     /// Applies the records of an image, none older than `oldest`, unless their pages hold them (0: if merged at all since the
     /// checkpoint came to them).
     fn apply(&self, image: &[u8], oldest: u64) -> Result<()> {
-        image::decode(image, &mut |record| match self.leaves.holds(self.tree, record.key, oldest) {
+        image::decode(image, &mut |record| match self.imaged.holds(record.key, oldest) {
             true => Ok(()),
             false => self.tree.apply_recovered(record, 0),
         })
@@ -588,6 +428,10 @@ mod tests {
     }
 
     fn told(records: &[MetaRecord<'_>]) -> ReplayedLeaves {
+        ReplayedLeaves::new(&structure_of(records))
+    }
+
+    fn structure_of(records: &[MetaRecord<'_>]) -> Structure {
         let mut structure = Structure::empty();
         let session = Session { number: 1, first_sequence: FIRST_SEQUENCE };
         let begin = Begin { checkpoint: 1, replay_from: 7, session, next_page_id: 30, extra: &[] };
@@ -595,7 +439,7 @@ mod tests {
         structure.apply(&MetaRecord::Leaf { id: LEAF, low_key: b"a", address: Some(at(145)), image: b"records" });
         structure.apply(&MetaRecord::End { checkpoint: 1 });
         records.iter().for_each(|record| structure.apply(record));
-        ReplayedLeaves::new(&structure)
+        structure
     }
 
     #[test]
@@ -635,8 +479,8 @@ mod tests {
         let untouched = ReplayedLeaf { page, merged_to: Cell::new(0), is_untouched: true };
         let leaves = ReplayedLeaves(vec![untouched; tree.table.len() as usize]);
         let (mut shown, tree) = (|_| (), &tree);
-        let leaves = &leaves;
-        let images = Images { tree, leaves, checkpoint: 1, inside: true, level: None, seen: 0, progress: &mut shown };
+        let (leaves, imaged, progress) = (&leaves, Imaged::default(), &mut shown);
+        let images = Images { tree, leaves, imaged, checkpoint: 1, inside: true, level: None, seen: 0, progress };
         let found = Upsert { id, low_key: b"", address: page };
         images.take_leaf(&found, &image::encode_records(b"", [gone].into_iter())).expect("room");
         let mut value = Vec::new();
@@ -654,6 +498,50 @@ mod tests {
         assert_eq!(merged_to(&[moved(100), later_life()]), 50);
         assert_eq!(merged_to(&[moved(30), later_life()]), 30);
         assert_eq!(merged_to(&[moved(100), later_life(), moved(60)]), 60, "of the later one");
+    }
+
+    /// Up to where the pages have what the images say, of the leaf of key `a` and of that of key `x`.
+    fn imaged(records: &[MetaRecord<'_>]) -> [u64; 2] {
+        let imaged = Imaged::of(structure_of(records).leaves);
+        [b"a", b"x"].map(|key| (0..200).find(|number| !imaged.holds(key, *number)).unwrap_or(u64::MAX))
+    }
+
+    fn moved<'a>(block: u64, merged_to: u64) -> MetaRecord<'a> {
+        MetaRecord::Move { id: LEAF, address: at(block), merged_to }
+    }
+
+    #[test]
+    fn what_images_say_stays_in_pages_whatever_a_later_record_does_not_know() {
+        let life = |number| MetaRecord::Session(Session { number, first_sequence: 50 });
+        assert_eq!(imaged(&[moved(146, 100)])[0], 100);
+        assert_eq!(imaged(&[moved(146, 100), moved(147, 0)])[0], 100, "moved");
+        assert_eq!(imaged(&[moved(146, 100), moved(147, 60)])[0], 100, "merged beside an operation that lasts");
+        assert_eq!(imaged(&[moved(146, 100), life(2)])[0], 100, "numbers drawn anew are not those of images");
+        assert_eq!(imaged(&[moved(146, 100), life(2), moved(147, 0)])[0], 100, "moved by another life");
+        assert_eq!(imaged(&[moved(146, 0)])[0], 0);
+        assert_eq!(imaged(&[life(2), moved(146, 51)])[0], u64::MAX, "with all that its recovery put into it");
+        assert_eq!(imaged(&[life(2), moved(146, FIRST_SEQUENCE)])[0], 0, "something of that is above the leaf still");
+    }
+
+    #[test]
+    fn what_images_say_is_in_the_pages_of_leaves_that_came_of_others() {
+        const NEW: PageId = PageId(20);
+        let upsert = |id, low_key, block| Upsert { id, low_key, address: Some(at(block)) };
+        let (both, one) = ([upsert(LEAF, b"a", 146), upsert(NEW, b"x", 147)], [upsert(LEAF, b"a", 146)]);
+        let split = |merged_to| MetaRecord::Restructure {
+            removed: [].as_slice().into(),
+            upserts: both.as_slice().into(),
+            merged_to,
+        };
+        let joined =
+            MetaRecord::Restructure { removed: [NEW].as_slice().into(), upserts: one.as_slice().into(), merged_to: 0 };
+        assert_eq!(imaged(&[split(70)]), [70, 70]);
+        assert_eq!(imaged(&[moved(145, 100), split(0)]), [100, 100], "split by a recovery");
+        assert_eq!(imaged(&[split(70), joined.clone()]), [70, 70]);
+        assert_eq!(imaged(&[split(0), moved(146, 90), joined.clone()]), [90, 0], "each by its keys");
+        assert_eq!(imaged(&[split(0), moved(146, 90), joined.clone(), moved(148, 80)]), [90, 80], "both, together");
+        assert_eq!(imaged(&[split(0), moved(146, 90), joined.clone(), split(0)]), [90, 0], "split again");
+        assert_eq!(imaged(&[moved(146, 90), joined]), [0, 0], "of one of them nothing is known");
     }
 
     /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.

@@ -216,8 +216,7 @@ impl Tree {
     /// Moves a page as it is, with nothing to merge, or where zones are short: merging must not make it two (R). What waits in its buffer
     /// stays there.
     ///
-    /// Where nothing does, the record says what the page has: without a log the next recovery would put older records of a checkpoint's
-    /// image over it, back from what this one may have shown.
+    /// Where nothing does, the record says what the page has, which spares the next recovery the log of that leaf.
     fn move_unmerged(
         &self,
         leaf: &mut Exclusive<'_>,
@@ -614,38 +613,88 @@ mod tests {
     }
 
     /// Of a store without a log: the checkpoint's image has an older record of what a merge put into a page, and a page that was only moved
-    /// does not say what is in it (`sim --seed 3102727 --steps 500 --design bftree --store in-place --clients 3` found it).
+    /// does not say what is in it (`sim --seed 3102727 --steps 500 --design bftree --store in-place --clients 3` found it). Whether nothing
+    /// waits above the page, something does, or its zone fails.
     #[test]
     fn what_a_recovery_has_shown_without_a_log_the_next_one_shows_too() {
-        let options = TreeOptions { log: false, merged_relocation: false, ..TreeOptions::default() };
-        let as_pages = |store: &Arc<MemStore>| Arc::clone(store) as Arc<dyn zonda_pages::PageStore>;
-        let value_of = |tree: &Tree| {
-            let mut value = Vec::new();
-            tree.get_into(b"key", &mut value).expect("readable").then_some(value)
-        };
+        for (waits, fails) in [(false, false), (true, false), (false, true)] {
+            let store = shown_newer_than_its_image();
+            let tree = opened(&store, false);
+            assert_eq!(value_of(&tree).as_deref(), Some(&b"new"[..]));
+            if waits {
+                tree.put(b"other", b"waits", Durability::Buffered).expect("room");
+            }
+            let (id, page) = tree.leaf_of(b"key");
+            let page = page.expect("it was merged");
+            let body = tree.read_body(id, Some(page)).expect("readable").expect("a page");
+            assert_eq!(tree.relocate_page(id, page, &body).expect("room"), Relocated::Moved);
+            if fails {
+                store.fail_zone();
+            }
+            tree.flush_meta().expect("room");
+            for log in [false, true] {
+                let tree = opened(&store.reopen(Survives::Flushed), log);
+                assert_eq!(value_of(&tree).as_deref(), Some(&b"new"[..]), "log: {log}, {waits}, {fails}");
+            }
+        }
+    }
+
+    /// The same of a leaf that was emptied, whose range goes to its neighbour later.
+    #[test]
+    fn what_was_deleted_stays_so_without_a_log_when_its_leaf_goes() {
         let store = MemStore::new(MemOptions::default());
-        let tree = recover::create(as_pages(&store), options.clone()).expect("an empty store");
+        let tree = recover::create(as_pages(&store), options(false)).expect("an empty store");
+        let put = |number: u32| tree.put(&number.to_be_bytes(), &[7; 60], Durability::Buffered).expect("room");
+        (0..1_000).for_each(put);
+        tree.merge_all(&mut |_| {}).expect("room");
+        let key = 999_u32.to_be_bytes();
+        let (id, _) = tree.leaf_of(&key);
+        put(999);
+        tree.checkpoint().expect("room");
+        // It keeps the empty leaf.
+        let _snapshot = tree.open_snapshot();
+        let of_leaf = (0..1_000_u32).map(u32::to_be_bytes).filter(|key| tree.leaf_of(key).0 == id);
+        of_leaf.for_each(|key| tree.delete(&key, Durability::Buffered).expect("room"));
+        assert_eq!(tree.flush_leaf(id).expect("room"), crate::flush::Flushed::Done);
+        tree.flush_meta().expect("room");
+
+        let store = store.reopen(Survives::Flushed);
+        let tree = opened(&store, false);
+        assert!(!tree.get_into(&key, &mut Vec::new()).expect("readable"));
+        tree.remove_empty(id, &key);
+        assert_ne!(tree.leaf_of(&key).0, id);
+        tree.flush_meta().expect("room");
+        let tree = opened(&store.reopen(Survives::Flushed), false);
+        assert!(!tree.get_into(&key, &mut Vec::new()).expect("readable"));
+    }
+
+    fn options(log: bool) -> TreeOptions {
+        TreeOptions { log, merged_relocation: false, ..TreeOptions::default() }
+    }
+
+    fn as_pages(store: &Arc<MemStore>) -> Arc<dyn zonda_pages::PageStore> {
+        Arc::clone(store) as Arc<dyn zonda_pages::PageStore>
+    }
+
+    fn opened(store: &Arc<MemStore>, log: bool) -> Tree {
+        recover::open(as_pages(store), options(log), &mut |_| ()).expect("a sound store")
+    }
+
+    fn value_of(tree: &Tree) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        tree.get_into(b"key", &mut value).expect("readable").then_some(value)
+    }
+
+    /// A store whose power went, with "new" in the page of "key" and "old" in the checkpoint's image.
+    fn shown_newer_than_its_image() -> Arc<MemStore> {
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(as_pages(&store), options(false)).expect("an empty store");
         tree.put(b"key", b"old", Durability::Buffered).expect("room");
         tree.checkpoint().expect("room");
         tree.put(b"key", b"new", Durability::Buffered).expect("room");
         let (id, _) = tree.leaf_of(b"key");
         assert_eq!(tree.flush_leaf(id).expect("room"), crate::flush::Flushed::Done);
         tree.flush_meta().expect("room");
-
-        let store = store.reopen(Survives::Flushed);
-        let tree = recover::open(as_pages(&store), options.clone(), &mut |_| ()).expect("a sound store");
-        assert_eq!(value_of(&tree).as_deref(), Some(&b"new"[..]));
-        let page = tree.leaf_of(b"key").1.expect("it was merged");
-        let body = tree.read_body(id, Some(page)).expect("readable").expect("a page");
-        assert_eq!(tree.relocate_page(id, page, &body).expect("room"), Relocated::Moved);
-        tree.flush_meta().expect("room");
-
-        let store = store.reopen(Survives::Flushed);
-        for log in [false, true] {
-            let options = TreeOptions { log, ..options.clone() };
-            let tree =
-                recover::open(as_pages(&store.reopen(Survives::Flushed)), options, &mut |_| ()).expect("a sound store");
-            assert_eq!(value_of(&tree).as_deref(), Some(&b"new"[..]), "log: {log}");
-        }
+        store.reopen(Survives::Flushed)
     }
 }

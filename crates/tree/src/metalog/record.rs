@@ -16,7 +16,7 @@
 //! some 12 in a store of a million leaves.
 //!
 //! `merged_to`: every operation with a lower sequence number on these leaves is in their pages; 0: nothing is known. Replay skips
-//! those operations, and images of leaves that were merged since.
+//! those operations, and images of leaves that were merged since, at whichever record.
 
 use std::borrow::Cow;
 
