@@ -41,6 +41,8 @@ pub struct Settings {
     pub separated: bool,
     /// The longest values take several chunks of the value log; none does else.
     pub long_values: bool,
+    /// No store has a log, and each run one client; a tenth of the runs draws that else.
+    pub no_log: bool,
     /// A bug to seed.
     pub bug: Option<Bug>,
     /// Give the device the timing of a modelled SSD, in this mode.
@@ -116,6 +118,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     if settings.separated {
         maker.tree.value_inline_bytes_max = 0;
     }
+    maker.tree.log &= !settings.no_log;
     let logged = maker.tree.log;
     // What survives without a log is a matter of single keys: one client's model says which values.
     let clients = if logged { settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]) } else { 1 };

@@ -94,6 +94,9 @@ struct Sim {
     /// The longest values take several chunks of the value log; none does else.
     #[arg(long)]
     long_values: bool,
+    /// No store has a log, and each run one client; else one run in ten draws that.
+    #[arg(long, conflicts_with = "bug")]
+    no_log: bool,
     /// Run on threads of the operating system instead of simulated ones: nothing replays, but time is real.
     #[arg(long)]
     real_threads: bool,
@@ -204,6 +207,7 @@ impl Sim {
             clients: self.clients,
             separated: self.separated,
             long_values: self.long_values,
+            no_log: self.no_log,
             bug: self.bug,
             flash,
             verbose: self.verbose,
@@ -228,11 +232,12 @@ impl Sim {
         let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
         let separated = if self.separated { " --separated" } else { "" };
         let long_values = if self.long_values { " --long-values" } else { "" };
+        let no_log = if self.no_log { " --no-log" } else { "" };
         let flash = self.flash.and_then(|time| time.to_possible_value());
         let flash = flash.map(|name| format!(" --flash {}", name.get_name())).unwrap_or_default();
         let steps = self.steps;
         format!(
-            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{separated}{long_values}{flash} \
+            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{separated}{long_values}{no_log}{flash} \
              --verbose"
         )
     }
