@@ -226,7 +226,7 @@ impl Tree {
     /// Whether a mini-page is merged when it comes to the head, which keeps what of it was used: it does not escape to the tail with the
     /// changes that nobody reads.
     fn is_swept(&self, buffer: &Buffer) -> bool {
-        buffer.is_dirty() && self.sweep.is_under_way()
+        buffer.is_dirty() && self.sweep.is_under_way(|| self.written())
     }
 
     /// A writer is about to change a latched leaf: as [`give_second_chance`](Self::give_second_chance). `true`, if the oldest go first: it

@@ -537,6 +537,21 @@ fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
     }
 }
 
+/// The background may be busy for writers and not come to it.
+#[test]
+fn a_turn_of_the_ring_is_over_with_the_first_write() {
+    let keys = 6_000;
+    let life = full_of_changes(keys);
+    let is_under_way = || life.tree.sweep.is_under_way(|| life.tree.written());
+    let begins = |number: u64| {
+        reads_beside_sweeps(&life, &[number]);
+        is_under_way()
+    };
+    assert!((0..keys).step_by(6).any(begins) && is_under_way());
+    life.put(0);
+    assert!(!is_under_way());
+}
+
 #[test]
 fn a_ring_in_which_all_is_clean_is_turned_once_and_not_again_before_a_write() {
     let keys = 6_000;

@@ -12,7 +12,7 @@
 
 use zonda_rt::{
     Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use crate::{
@@ -38,13 +38,16 @@ const CLEAN_MAX: u32 = 256;
 #[derive(Default)]
 pub(crate) struct Sweep {
     turn: Mutex<Turn>,
-    is_under_way: AtomicBool,
+    /// Between turns 0, else one more than the records that were written before this one.
+    under_way: AtomicU64,
 }
 
 impl Sweep {
-    /// Whether the ring is being turned: changes at its head are merged then, whether they were used or not.
-    pub(crate) fn is_under_way(&self) -> bool {
-        self.is_under_way.load(Ordering::Relaxed)
+    /// Whether the ring is being turned: changes at its head are merged then, whether they were used or not. Not once anything is
+    /// `written`, which is asked for while there is a turn only: the background may have too much to do for writers to look after it.
+    pub(crate) fn is_under_way(&self, written: impl FnOnce() -> u64) -> bool {
+        let under_way = self.under_way.load(Ordering::Relaxed);
+        under_way > 0 && under_way == written() + 1
     }
 }
 
@@ -91,7 +94,7 @@ impl Tree {
         let Some(mut turn) = self.sweep.turn.try_lock() else { return Ok(false) };
         let is_due = self.is_due(ring, &mut turn) && self.has_room_to_spare();
         let went = if is_due { self.turn_further(ring, &mut turn) } else { Ok(false) };
-        self.sweep.is_under_way.store(turn.end.is_some(), Ordering::Relaxed);
+        self.sweep.under_way.store(turn.end.map_or(0, |_| turn.written + 1), Ordering::Relaxed);
         went
     }
 
