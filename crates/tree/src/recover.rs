@@ -95,7 +95,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     tree.recovering.store(false, Ordering::Release);
     settle_filter(&mut tree);
     if !tree.options.read_only {
-        tidy(&tree)?;
+        tidy(&tree, replayed.records > 0)?;
     }
     Ok(tree)
 }
@@ -161,10 +161,12 @@ impl Relocate for Unread<'_> {
     }
 }
 
-/// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up.
-fn tidy(tree: &Tree) -> Result<()> {
+/// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up. And a life without a log needs that of
+/// the lives before no more: what it merges is newer, and where a page is moved nothing says up to where it need not be replayed.
+fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
     let segments = |kind| tree.store.area(kind).segments().len();
-    if segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT {
+    let are_few = segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT;
+    if are_few && (tree.options.log || !has_replayed) {
         return Ok(());
     }
     match tree.checkpoint() {
@@ -418,7 +420,7 @@ mod tests {
         flush::Flushed,
         metalog::Begin,
         record::Kind,
-        testing::{MemOptions, MemStore},
+        testing::{MemOptions, MemStore, Survives},
     };
 
     const LEAF: PageId = PageId(19);
@@ -542,6 +544,36 @@ mod tests {
         assert_eq!(imaged(&[split(0), moved(146, 90), joined.clone(), moved(148, 80)]), [90, 80], "both, together");
         assert_eq!(imaged(&[split(0), moved(146, 90), joined.clone(), split(0)]), [90, 0], "split again");
         assert_eq!(imaged(&[moved(146, 90), joined]), [0, 0], "of one of them nothing is known");
+    }
+
+    /// A log is replayed over pages of which nothing is known: one of earlier lives is older than what a life without a log merged.
+    #[test]
+    fn a_life_without_a_log_keeps_none_of_the_lives_before() {
+        let store = MemStore::new(MemOptions::default());
+        let as_pages = |store: &Arc<MemStore>| Arc::clone(store) as Arc<dyn PageStore>;
+        let tree = create(as_pages(&store), TreeOptions::default()).expect("an empty store");
+        tree.put(b"key", b"logged", Durability::Synced).expect("room");
+        let again = |store: &MemStore, value: &[u8]| {
+            let store = store.reopen(Survives::Flushed);
+            let options = TreeOptions { log: false, merged_relocation: false, ..TreeOptions::default() };
+            let tree = open(as_pages(&store), options, &mut |_| ()).expect("a sound store");
+            let mut found = Vec::new();
+            assert!(tree.get_into(b"key", &mut found).expect("readable"));
+            assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(value));
+            (store, tree)
+        };
+        let (store, tree) = again(&store, b"logged");
+        tree.put(b"key", b"merged", Durability::Buffered).expect("room");
+        let (id, _) = tree.leaf_of(b"key");
+        assert_eq!(tree.flush_leaf(id).expect("room"), Flushed::Done);
+        tree.flush_meta().expect("room");
+        let (store, tree) = again(&store, b"merged");
+        tree.put(b"other", b"waits", Durability::Buffered).expect("room");
+        let page = tree.leaf_of(b"key").1.expect("it was merged");
+        let body = tree.read_body(id, Some(page)).expect("readable").expect("a page");
+        assert_eq!(tree.relocate_page(id, page, &body).expect("room"), Relocated::Moved);
+        tree.flush_meta().expect("room");
+        again(&store, b"merged");
     }
 
     /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.
