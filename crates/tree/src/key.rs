@@ -22,6 +22,26 @@ pub(crate) fn range_prefix_bytes(low: &[u8], high: Option<&[u8]>) -> usize {
     }
 }
 
+const HASH_SEED: u64 = 0x243f_6a88_85a3_08d3;
+const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// 64 bits that tell keys apart, in memory only: which stripe orders a key's writers, where the record cache keeps it. Keys that are made
+/// to collide share a latch and a bucket, no more.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    let (words, rest) = key.as_chunks();
+    let mut last = [0; size_of::<u64>()];
+    last[..rest.len()].copy_from_slice(rest);
+    let state = words.iter().fold(HASH_SEED, |state, word| fold(state, u64::from_le_bytes(*word)));
+    fold(fold(state, u64::from_le_bytes(last)), key.len() as u64)
+}
+
+/// Both halves of a long product, so that every bit of `word` changes bits above and below it.
+#[expect(clippy::cast_possible_truncation, reason = "both halves are wanted")]
+fn fold(state: u64, word: u64) -> u64 {
+    let product = u128::from(state ^ word) * u128::from(HASH_FACTOR);
+    product as u64 ^ (product >> u64::BITS) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -34,6 +54,29 @@ mod tests {
         assert_eq!(separator_bytes(b"ab", b"abc"), 3);
         assert_eq!(separator_bytes(b"abz", b"ac"), 2);
         assert_eq!(separator_bytes(b"a", b"b"), 1);
+    }
+
+    /// Stripes, segments, buckets and tags take other bits of it.
+    #[test]
+    fn hashes_of_keys_that_differ_in_one_place_spread_over_all_their_bits() {
+        for (bytes, at) in [(2, 0), (8, 6), (8, 0), (9, 3), (17, 15), (40, 8)] {
+            let of = |number: u16| {
+                let mut key = vec![7; bytes];
+                key[at..at + 2].copy_from_slice(&number.to_be_bytes());
+                hash(&key)
+            };
+            for shift in [0, 16, 32, 40, 56] {
+                let mut counts = [0_u32; 256];
+                (0..=u16::MAX).for_each(|number| counts[usize::from((of(number) >> shift).to_le_bytes()[0])] += 1);
+                let (least, most) = (counts.iter().min(), counts.iter().max());
+                assert!(
+                    least >= Some(&150) && most <= Some(&400),
+                    "{bytes}, {at}, {shift}: {least:?} to {most:?} of 256"
+                );
+            }
+        }
+        assert_ne!(hash(b""), hash(&[0]));
+        assert_ne!(hash(&[0; 7]), hash(&[0; 8]));
     }
 
     #[test]

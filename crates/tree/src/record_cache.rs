@@ -55,7 +55,7 @@ struct Spread(u64);
 
 impl Spread {
     fn of(key: &[u8]) -> Self {
-        Self(crate::write::hash(key))
+        Self(crate::key::hash(key))
     }
 
     /// The segment among `len`, at least 1.

@@ -239,7 +239,7 @@ impl Tree {
     }
 
     fn try_stripe(&self, key: &[u8]) -> Option<zonda_rt::stripes::Guard<'_>> {
-        Stripes::try_lock(&self.stripes, crate::write::hash(key))
+        Stripes::try_lock(&self.stripes, crate::key::hash(key))
     }
 
     /// Who refers to the value chunk at `at`.

@@ -6,8 +6,9 @@
 use crate::{
     Durability, Update,
     buffer_end::{DELETES_END, PUTS_END},
+    key::hash,
     tree::{Result, Tree, is_no_space},
-    write::{Committed, PAGES_ASKED, check_key, check_value, hash, tombstone},
+    write::{Committed, PAGES_ASKED, check_key, check_value, tombstone},
 };
 
 /// What was decided, and for which value.

@@ -9,10 +9,7 @@
 //! a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads are
 //! refused, too, as they would see a part of it. The log has all of it for the next opening. See `buffer_end.rs`.
 
-use std::{
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-    ops::RangeInclusive,
-};
+use std::ops::RangeInclusive;
 
 use zonda_pages::{PageId, RecordPressure};
 use zonda_rt::{atomic::Ordering, epoch::Guard};
@@ -23,7 +20,7 @@ use crate::{
     buffer_end::{BUFFER_BYTES_LONG, BUFFER_END, Coming, DELETES_END, PUTS_END},
     filter::Filter,
     index::Path,
-    key::range_prefix_bytes,
+    key::{hash, range_prefix_bytes},
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
     recover::FIRST_SEQUENCE,
@@ -42,11 +39,6 @@ const OUTLIVE_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
 const MISSES_MAX: u32 = 64;
-
-/// Which stripe orders the writers of `key`.
-pub(crate) fn hash(key: &[u8]) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
-}
 
 /// A write whose value is inline or already in the value log.
 pub(crate) struct Prepared<'a> {
