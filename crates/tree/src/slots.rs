@@ -28,7 +28,7 @@ pub(crate) const SLOT_BYTES: usize = 8;
 /// The longest slice.
 pub(crate) const SLICE_BYTES_MAX: usize = 1 << 18;
 
-/// Keys that are no longer are compared as integers.
+/// So many first bytes of keys are compared as an integer.
 const WORD_BYTES: usize = 8;
 
 const FORM_SLOTTED: u8 = 0;
@@ -272,10 +272,10 @@ impl<'a> Slots<'a> {
             return self.search_slotted(suffix);
         }
         let (key_bytes, value_bytes) = self.stride_parts();
-        if key_bytes == suffix.len() && (1..=WORD_BYTES).contains(&key_bytes) && key_bytes + value_bytes >= WORD_BYTES {
+        if key_bytes == suffix.len() && key_bytes > 0 && key_bytes + value_bytes >= WORD_BYTES {
             return self.search_words(suffix, key_bytes + value_bytes);
         }
-        self.search_by(|slots, index| slots.key(index).cmp(suffix))
+        self.search_from(0, |slots, index| slots.key(index).cmp(suffix))
     }
 
     /// Where `key` is or belongs, if every key here is a suffix behind `prefix`.
@@ -287,12 +287,13 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// As [`search`](Self::search), where keys are as long as `suffix` and fit a word, and records of `stride` bytes are not shorter than
-    /// one: keys are compared as integers, and no step hangs on a branch.
+    /// As [`search`](Self::search), where keys are as long as `suffix`, and records of `stride` bytes are not shorter than a word: the
+    /// first words of keys are compared as integers, and no step hangs on a branch. Of keys with the same first word more is looked at.
     fn search_words(&self, suffix: &[u8], stride: usize) -> Result<usize, usize> {
-        let unused_bits = 8 * (WORD_BYTES - suffix.len());
+        let word_bytes = suffix.len().min(WORD_BYTES);
+        let unused_bits = 8 * (WORD_BYTES - word_bytes);
         let mut wanted = [0; WORD_BYTES];
-        wanted[..suffix.len()].copy_from_slice(suffix);
+        wanted[..word_bytes].copy_from_slice(&suffix[..word_bytes]);
         let wanted = u64::from_be_bytes(wanted) >> unused_bits;
         let records = &self.bytes[DENSE_HEADER_BYTES..][..self.len() * stride];
         let key = |index: usize| {
@@ -306,19 +307,27 @@ impl<'a> Slots<'a> {
             low = if is_below { low + half + 1 } else { low };
             left = if is_below { left - half - 1 } else { half };
         }
-        if low < self.len() && key(low) == wanted { Ok(low) } else { Err(low) }
+        if low == self.len() || key(low) != wanted {
+            return Err(low);
+        }
+        match self.key(low)[word_bytes..].cmp(&suffix[word_bytes..]) {
+            std::cmp::Ordering::Less => self.search_from(low + 1, |slots, index| slots.key(index).cmp(suffix)),
+            std::cmp::Ordering::Equal => Ok(low),
+            std::cmp::Ordering::Greater => Err(low),
+        }
     }
 
     fn search_slotted(&self, suffix: &[u8]) -> Result<usize, usize> {
         let ahead = look_ahead(suffix);
-        self.search_by(|slots, index| {
+        self.search_from(0, |slots, index| {
             let slot = slots.slot(index);
             slot.ahead.cmp(&ahead).then_with(|| slots.bytes[slot.offset..slot.offset + slot.key_bytes].cmp(suffix))
         })
     }
 
-    fn search_by(&self, compare: impl Fn(&Self, usize) -> std::cmp::Ordering) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.len());
+    /// The same, where all records before `first` are below.
+    fn search_from(&self, first: usize, compare: impl Fn(&Self, usize) -> std::cmp::Ordering) -> Result<usize, usize> {
+        let (mut low, mut high) = (first, self.len());
         while low < high {
             let middle = (low + high) / 2;
             match compare(self, middle) {
@@ -449,6 +458,25 @@ mod tests {
             let mut slots = SlotsMut::init(&mut bytes);
             prop_assert!(slots.fill(keys.iter().map(|key| inline(key, &value))));
             prop_assert!(keys.is_empty() || slots.view().dense_shape().is_some());
+            let sorted: Vec<_> = keys.iter().collect();
+            for probe in keys.iter().chain(&probes) {
+                prop_assert_eq!(slots.view().search(probe), sorted.binary_search(&probe));
+            }
+        }
+
+        /// Few first words, so that many keys share one.
+        #[test]
+        fn dense_keys_of_several_words_are_searched_like_a_sorted_list(
+            (keys, probes) in (1_usize..12).prop_flat_map(|rest_bytes| {
+                let word = prop::sample::select(vec![[0; WORD_BYTES], [1; WORD_BYTES], [255; WORD_BYTES]]);
+                let key = (word, prop::collection::vec(prop_oneof![0_u8..3, 254..=255_u8], rest_bytes));
+                let keys = || prop::collection::btree_set(key.clone().prop_map(|(word, rest)| [&word[..], &rest].concat()), 0..40);
+                (keys(), keys())
+            }),
+        ) {
+            let mut bytes = vec![0; 2_048];
+            let mut slots = SlotsMut::init(&mut bytes);
+            prop_assert!(slots.fill(keys.iter().map(|key| inline(key, b"value"))));
             let sorted: Vec<_> = keys.iter().collect();
             for probe in keys.iter().chain(&probes) {
                 prop_assert_eq!(slots.view().search(probe), sorted.binary_search(&probe));
