@@ -1,13 +1,18 @@
 //! A page that cannot be read: whoever reads it hears of it, and nobody else.
 #![cfg(not(feature = "shuttle"))]
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
-use zonda_pages::PageStore;
+use zonda_pages::{Heat, NewPage, PageStore};
 
 use crate::{
-    BufferClasses, Design, Durability, Eviction, TreeOptions, Update, recover,
+    BufferClasses, Design, Durability, Eviction, TreeOptions, Update,
+    leaf_page::LeafPage,
+    leaf_table::Location,
+    recover,
     relocate::is_damage,
+    scan::{Range, Scan},
+    slots,
     testing::{MemOptions, MemStore, Survives},
     tree::Tree,
 };
@@ -191,5 +196,66 @@ fn tiny_pairs_of_a_leaf_that_cannot_be_merged_are_refused_in_the_end() {
         let tree = recover::open(store as Arc<dyn PageStore>, options.clone(), &mut |_| ()).expect("it opens");
         let is_there = |nth: &u32| tree.get_into(&nth.to_be_bytes(), &mut Vec::new()).expect("in the buffer");
         assert_eq!((0..taken).filter(is_there).count(), taken as usize - 100, "{options:?}");
+    }
+}
+
+/// Enough for some leaves.
+const FEW: u64 = 1_000;
+
+/// Values of several lengths, so that pages have slots.
+fn uneven(number: u64) -> Vec<u8> {
+    vec![7; 20 + usize::from((number % 5).to_le_bytes()[0])]
+}
+
+/// A page as it never was written: its checksum is right, and one of its slots is not.
+fn with_bad_slot(options: &TreeOptions, bad: usize) -> Tree {
+    let tree = recover::create(MemStore::new(MemOptions::default()), options.clone()).expect("an empty store");
+    (0..FEW).for_each(|number| tree.put(&key(number), &uneven(number), Durability::Buffered).expect("room"));
+    tree.compact(&mut |_, _| {}).expect("room");
+    let (id, page) = tree.leaf_of(&key(0));
+    let mut body = tree.read_body(id, page).expect("readable").expect("it was merged");
+    let page = LeafPage::decode(&body).expect("its own page");
+    assert!(page.slots().dense_shape().is_none() && page.slots().len() > 20);
+    let at = body.len() - page.slots().bytes().len() + slots::HEADER_BYTES + bad * slots::SLOT_BYTES;
+    body[at..at + slots::SLOT_BYTES].fill(0xff);
+    let new = NewPage { id, sequence: 0, body: &body };
+    let at = tree.store.place(Heat::Cold, &[new]).expect("room")[0];
+    tree.table.lock(id).replace(Location::Page(at));
+    tree
+}
+
+/// A get that looks at the bad record hears of it, and another one has its value or hears of it; who goes over all records always does.
+#[test]
+fn a_bad_slot_under_a_good_checksum_is_damage_to_gets_scans_merges_and_checks() {
+    for design in [Design::Adb, Design::Deltas, Design::BTree, Design::BfTree] {
+        let options = TreeOptions { design, log_limit_bytes: 1 << 20, ..TreeOptions::default() };
+        for bad in 0..20 {
+            let tree = with_bad_slot(&options, bad);
+            let mut value = Vec::new();
+            let mut refused = 0;
+            for number in 0..20 {
+                match tree.get_into(&key(number), &mut value) {
+                    Err(error) => refused += u64::from(is_damage(&error)),
+                    Ok(found) => {
+                        assert!(found && number != bad as u64, "{design:?}: {number}, {bad} is bad");
+                        assert_eq!(value, uneven(number));
+                    }
+                }
+            }
+            assert!(refused >= 1, "{design:?}");
+            let many = tree.multi_get(None, &[&key(bad as u64), &key(FEW - 1)]);
+            assert!(many.is_err_and(|error| is_damage(&error)), "{design:?}");
+            let snapshot = tree.open_snapshot();
+            let mut scan = Scan::new(snapshot, Range { low: Bound::Unbounded, high: Bound::Unbounded });
+            assert!(scan.next(&tree).is_err_and(|error| is_damage(&error)), "{design:?}");
+            tree.snapshots.close(snapshot);
+            let mut findings = 0;
+            tree.check(&mut |_, _| {}, &mut |_| findings += 1).expect("open");
+            assert_eq!(findings, 1, "{design:?}");
+            let id = tree.leaf_of(&key(0)).0;
+            put(&tree, 0, 1);
+            assert!(tree.flush_leaf(id).is_err_and(|error| is_damage(&error)), "{design:?}");
+            assert!(tree.poison.check().is_ok() && tree.get_into(&key(FEW - 1), &mut value).expect("readable"));
+        }
     }
 }

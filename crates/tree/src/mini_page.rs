@@ -13,7 +13,7 @@ use crate::{
     buffer::{Buffer, Cached},
     flush::{FOR_A_MERGE, Flushed, Merge},
     key::common_prefix_bytes,
-    leaf_page::LeafPage,
+    leaf_page::{LeafBody, LeafPage},
     leaf_table::{Exclusive, Location, Shared},
     merge::{DeadPointer, FullKeys, Plan, overlay},
     pool::{
@@ -59,7 +59,7 @@ impl Tree {
 
     /// Keeps the answer of a point read, which is in `leaf_page`, the page of leaf `id` at `page`, now and then. No latch may be held; the
     /// epoch is pinned since before the address was read.
-    pub(crate) fn promote(&self, (id, page): (PageId, PageAddress), leaf_page: &LeafPage<'_>, answer: &Record<'_>) {
+    pub(crate) fn promote(&self, (id, page): (PageId, PageAddress), leaf_page: &LeafBody<'_>, answer: &Record<'_>) {
         if !self.pool.draws(self.options.mini_pages.promotion_percent) || !self.has_room_for_readers() {
             return;
         }
@@ -82,7 +82,7 @@ impl Tree {
         self.table.try_lock(id).filter(|leaf| leaf.location().page() == Some(page))
     }
 
-    fn cache_latched(&self, leaf: &mut Exclusive<'_>, page: &LeafPage<'_>, record: &Record<'_>) {
+    fn cache_latched(&self, leaf: &mut Exclusive<'_>, page: &LeafBody<'_>, record: &Record<'_>) {
         let (memory, owner, bytes_max) = (self.pool.memory(), Owner::of(leaf.id()), self.mini_page_bytes_max());
         let address = leaf.location().page();
         let cached = match leaf.buffer_mut() {
@@ -101,7 +101,12 @@ impl Tree {
                 count(&self.mini_page_counts().promoted);
                 self.relocate_leaf(leaf, Location::Buffered(buffer));
             }
-            Cached::TooLarge => self.become_mirror(leaf, page, self.body_bytes()),
+            // A page of which a record is bad is for who reads that one to hear of.
+            Cached::TooLarge => {
+                if let Ok(page) = page.verify() {
+                    self.become_mirror(leaf, &page, self.body_bytes());
+                }
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use crate::{
     BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions,
     flush::Merge,
-    leaf_page::LeafPage,
+    leaf_page::LeafBody,
     record::Record,
     recover,
     scan::{Range, Scan, owned_pair},
@@ -395,9 +395,10 @@ fn an_answer_that_is_there_already_is_not_counted_as_kept() {
     let before = promoted();
     let _guard = life.tree.epoch.pin();
     let body = life.tree.read_body(id, page).expect("readable").expect("it has a page");
-    let leaf_page = LeafPage::decode(&body).expect("its own page");
+    let leaf_page = LeafBody::decode(&body).expect("its own page");
     for (number, kept) in [(10, 0), (12, 1), (12, 1)] {
-        let record = Record { key: &key(number), ..leaf_page.find(&key(number)).expect("even") };
+        let found = leaf_page.find(&key(number)).expect("its own page").expect("even");
+        let record = Record { key: &key(number), ..found };
         life.tree.promote((id, page.expect("it has a page")), &leaf_page, &record);
         assert_eq!(promoted() - before, kept, "{number}");
     }

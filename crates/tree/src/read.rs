@@ -5,7 +5,7 @@ use zonda_rt::epoch::Guard;
 
 use crate::{
     filter::AsOf,
-    leaf_page::LeafPage,
+    leaf_page::LeafBody,
     leaf_table::Shared,
     options::Design,
     record::{Kind, Record},
@@ -238,8 +238,8 @@ impl Tree {
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        let page = LeafPage::decode(body)?;
-        let found = page.find(key);
+        let page = LeafBody::decode(body)?;
+        let found = page.find(key)?;
         let (kind, value) = found.map_or((Kind::Tombstone, &[][..]), |record| (record.kind, record.value));
         let answer = Record { key, kind, value };
         match self.options.design {

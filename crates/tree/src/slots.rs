@@ -16,6 +16,8 @@ mod change;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod paper_buffer_tests;
 
+use std::cmp::Ordering;
+
 use crate::record::{Kind, Record};
 pub(crate) use change::SlotsMut;
 
@@ -158,13 +160,43 @@ impl<'a> Slots<'a> {
 
     /// A view of bytes from a device: every length and offset is checked first (I10).
     pub(crate) fn verify(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let slots = Self::verify_header(bytes)?;
+        if !slots.is_dense() {
+            (0..slots.len()).try_for_each(|index| slots.checked_slot(index).map(|_| ()))?;
+        }
+        Ok(slots)
+    }
+
+    /// The record of `suffix` in bytes from a device. Only the slots that the search looks at are checked: a pass over all of them would
+    /// cost a point read several times the search.
+    pub(crate) fn find_unverified(bytes: &'a [u8], suffix: &[u8]) -> Result<Option<Record<'a>>, &'static str> {
+        let slots = Self::verify_header(bytes)?;
+        if slots.is_dense() {
+            return Ok(slots.find(suffix));
+        }
+        let ahead = look_ahead(suffix);
+        let (mut low, mut high) = (0, slots.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let slot = slots.checked_slot(middle)?;
+            match slots.compare(&slot, ahead, suffix) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(Some(slots.record(middle))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// All but the slots of a slotted slice.
+    fn verify_header(bytes: &'a [u8]) -> Result<Self, &'static str> {
         if bytes.len() < HEADER_BYTES || bytes.len() > SLICE_BYTES_MAX {
             return Err("slice length");
         }
         let slots = Self { bytes };
         match bytes[2] {
             FORM_DENSE => slots.verify_dense()?,
-            FORM_SLOTTED => slots.verify_slotted()?,
+            FORM_SLOTTED => slots.verify_heap()?,
             _ => return Err("unknown form"),
         }
         Ok(slots)
@@ -176,22 +208,29 @@ impl<'a> Slots<'a> {
         (need <= self.bytes.len() - DENSE_HEADER_BYTES).then_some(()).ok_or("dense records exceed the slice")
     }
 
-    fn verify_slotted(&self) -> Result<(), &'static str> {
-        let heap_floor = HEADER_BYTES + self.len() * SLOT_BYTES;
+    /// Where the heap of a slotted slice may begin: behind the slots.
+    fn heap_floor(&self) -> usize {
+        HEADER_BYTES + self.len() * SLOT_BYTES
+    }
+
+    fn verify_heap(&self) -> Result<(), &'static str> {
+        let heap_floor = self.heap_floor();
         if heap_floor > self.bytes.len() {
             return Err("slots exceed the slice");
         }
         if self.heap_low() < heap_floor || self.heap_low() + self.garbage() > self.bytes.len() {
             return Err("heap out of bounds");
         }
-        for index in 0..self.len() {
-            let slot = self.slot(index);
-            let end = slot.offset + slot.key_bytes + slot.value_bytes;
-            if slot.offset < heap_floor || end > self.bytes.len() || Kind::from_raw(slot.kind).is_none() {
-                return Err("slot out of bounds");
-            }
-        }
         Ok(())
+    }
+
+    /// Slot `index`, if it is of a record in the heap.
+    fn checked_slot(&self, index: usize) -> Result<Slot, &'static str> {
+        let slot = self.slot(index);
+        let end = slot.offset + slot.key_bytes + slot.value_bytes;
+        let is_good =
+            slot.offset >= self.heap_floor() && end <= self.bytes.len() && Kind::from_raw(slot.kind).is_some();
+        is_good.then_some(slot).ok_or("slot out of bounds")
     }
 
     /// The slice.
@@ -311,29 +350,31 @@ impl<'a> Slots<'a> {
             return Err(low);
         }
         match self.key(low)[word_bytes..].cmp(&suffix[word_bytes..]) {
-            std::cmp::Ordering::Less => self.search_from(low + 1, |slots, index| slots.key(index).cmp(suffix)),
-            std::cmp::Ordering::Equal => Ok(low),
-            std::cmp::Ordering::Greater => Err(low),
+            Ordering::Less => self.search_from(low + 1, |slots, index| slots.key(index).cmp(suffix)),
+            Ordering::Equal => Ok(low),
+            Ordering::Greater => Err(low),
         }
     }
 
     fn search_slotted(&self, suffix: &[u8]) -> Result<usize, usize> {
         let ahead = look_ahead(suffix);
-        self.search_from(0, |slots, index| {
-            let slot = slots.slot(index);
-            slot.ahead.cmp(&ahead).then_with(|| slots.bytes[slot.offset..slot.offset + slot.key_bytes].cmp(suffix))
-        })
+        self.search_from(0, |slots, index| slots.compare(&slots.slot(index), ahead, suffix))
+    }
+
+    /// How the key of a slot compares to `suffix`, whose look-ahead bytes are `ahead`.
+    fn compare(&self, slot: &Slot, ahead: u16, suffix: &[u8]) -> Ordering {
+        slot.ahead.cmp(&ahead).then_with(|| self.bytes[slot.offset..slot.offset + slot.key_bytes].cmp(suffix))
     }
 
     /// The same, where all records before `first` are below.
-    fn search_from(&self, first: usize, compare: impl Fn(&Self, usize) -> std::cmp::Ordering) -> Result<usize, usize> {
+    fn search_from(&self, first: usize, compare: impl Fn(&Self, usize) -> Ordering) -> Result<usize, usize> {
         let (mut low, mut high) = (first, self.len());
         while low < high {
             let middle = (low + high) / 2;
             match compare(self, middle) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Ok(middle),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
             }
         }
         Err(low)
@@ -497,9 +538,35 @@ mod tests {
 
         #[test]
         fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300), suffix in prop::collection::vec(any::<u8>(), 0..5)) {
+            let found = Slots::find_unverified(&bytes, &suffix);
             if let Ok(slots) = Slots::verify(&bytes) {
-                let _ = slots.search(&suffix);
+                prop_assert_eq!(found, Ok(slots.find(&suffix)));
                 let _ = slots.iter().map(|r| r.key.len() + r.value.len()).sum::<usize>();
+            }
+        }
+
+        /// Of a page with a bad slot a search says so, or what it says is right.
+        #[test]
+        fn a_bad_slot_is_found_by_who_looks_at_it(
+            suffixes in prop::collection::btree_set(prop::collection::vec(0_u8..3, 0..4), 2..40),
+            (bad, raw) in (any::<prop::sample::Index>(), prop_oneof![Just(u64::MAX), Just(0), any::<u64>()]),
+        ) {
+            let mut bytes = vec![0; 2_048];
+            let mut slots = SlotsMut::init(&mut bytes);
+            let records: Vec<_> = suffixes.iter().map(|suffix| inline(suffix, &b"a longer value"[suffix.len()..])).collect();
+            // The first is of another kind, so that the page is slotted.
+            let first = Record { kind: Kind::Pointer, ..records[0] };
+            prop_assert!(slots.fill(std::iter::once(first).chain(records[1..].iter().copied())));
+            prop_assert!(slots.view().dense_shape().is_none());
+            let bad = bad.index(suffixes.len());
+            let at = HEADER_BYTES + bad * SLOT_BYTES;
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&raw.to_le_bytes());
+            if Slots::verify(&bytes).is_err() {
+                prop_assert!(Slots::find_unverified(&bytes, records[bad].key).is_err());
+                for (index, record) in records.iter().enumerate().skip(1) {
+                    let found = Slots::find_unverified(&bytes, record.key);
+                    prop_assert!(found.is_err() || index != bad && found == Ok(Some(*record)));
+                }
             }
         }
     }
