@@ -173,7 +173,8 @@ impl From<Eviction> for zonda_tree::Eviction {
     }
 }
 
-/// Fixed shares of the memory that index, log and a margin leave, in place of memory that follows the work.
+/// Fixed shares of the memory that index, log and a margin leave, in place of memory that follows the work. Leaf buffers have at most 1/22
+/// of the device; what that leaves of their share nobody has.
 ///
 /// # Examples
 /// ```

@@ -135,7 +135,9 @@ impl MemoryPlan {
         let taken = plan.filter_bytes + others;
         let buffer_bytes_max = left.saturating_sub(taken).min(plan.buffer_bytes_max);
         let beyond = left.saturating_sub(taken + budget_bytes / 8 + buffer_bytes_max);
-        let read_cache_bytes = if plan.buffers_are_caches() { beyond } else { plan.read_cache_bytes };
+        // Fixed shares stay what they are: what buffers cannot have of theirs nobody has.
+        let is_beyond = plan.shares.is_none() && plan.buffers_are_caches();
+        let read_cache_bytes = if is_beyond { beyond } else { plan.read_cache_bytes };
         let plan = Self { read_cache_bytes, ..plan };
         let at_first = left.saturating_sub(taken + read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
         let of_buffers = (LOG_OVER_BUFFERS * buffer_bytes_max).min(plan.log_limit_bytes);
@@ -317,6 +319,28 @@ mod tests {
             let times = flusher(other) as f64 / flusher(paper) as f64;
             assert!((times - parts).abs() < 0.02, "{times}, not {parts}: {other:?}");
             assert_eq!(other.buffer_bytes_max > paper.buffer_bytes_max, parts > 1.0, "{other:?}");
+        }
+    }
+
+    /// On a device on which buffers cannot have all of their share.
+    #[test]
+    fn a_flusher_without_a_share_caches_nothing() {
+        for design in Design::ALL {
+            let wanted = Wanted {
+                budget_bytes: 64 * MIB,
+                design,
+                filter_share: 0.0,
+                filter_is_set: false,
+                shares: Some(MemoryShares { filter: 0, buffers: 1, flusher: 0 }),
+                record_cache: true,
+                log_limit_bytes: 0,
+            };
+            let plan = MemoryPlan::of(wanted, 64 * MIB);
+            assert!(plan.buffer_bytes_max < 4 * MIB, "{plan:?}");
+            assert_eq!((plan.read_cache_bytes, plan.read_cache_bytes_min), (0, 0), "{plan:?}");
+            let following = MemoryPlan::of(Wanted { shares: None, ..wanted }, 64 * MIB);
+            let is_beyond = matches!(design, Design::BTree | Design::BfTree);
+            assert_eq!(following.read_cache_bytes > 32 * MIB, is_beyond, "{following:?}");
         }
     }
 
