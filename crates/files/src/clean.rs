@@ -185,7 +185,7 @@ impl Core {
 
     /// Free zones with which a compaction finds one.
     fn least_wanted(&self) -> u64 {
-        u64::from(self.options.reserve_zones + self.zones_kept_from(COMPACTION)) + 1
+        u64::from(self.options.reserve_zones.max(self.lanes.reserve_now()) + self.zones_kept_from(COMPACTION)) + 1
     }
 
     /// The same for the background, whose policy may [wait](crate::policy::Policy::waits_for_doomed) for what is doomed: as long as a

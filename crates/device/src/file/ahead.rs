@@ -5,7 +5,7 @@
 //! is one, and a write pointer is found behind a crash as ever.
 //!
 //! Always: what is taken lies at or above the write pointer. Nothing rests on it, and a disk that is full says so to the write itself.
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use super::{host_file::HostFile, zones::Layout};
 use crate::{Result, WriteGrant, ZoneId, ZoneMachine};
@@ -29,11 +29,13 @@ pub(super) struct Ahead {
     unwritten: Unwritten,
     /// Blocks from each zone's start to the end of what was taken; 0 where nothing was since the file was opened.
     taken_to_blocks: Vec<u64>,
+    /// Zones of a life that did not end cleanly: nobody knows how much it took.
+    unknown: HashSet<ZoneId>,
 }
 
 impl Ahead {
     pub(super) fn new(zone_count: u32) -> Self {
-        Self { unwritten: Unwritten::Untried, taken_to_blocks: vec![0; zone_count as usize] }
+        Self { unwritten: Unwritten::Untried, taken_to_blocks: vec![0; zone_count as usize], unknown: HashSet::new() }
     }
 
     /// The bytes of the file to take before the write of a grant: first byte and length. The first time they are tried out at once,
@@ -85,24 +87,26 @@ impl Ahead {
         Some(from..to)
     }
 
+    /// Takes note that space may be taken in a zone, as the file was not closed.
+    pub(super) fn may_be_taken(&mut self, zone: ZoneId) {
+        self.unknown.insert(zone);
+    }
+
     /// Takes note that a zone lost all that was taken, to a reset.
     pub(super) fn reset(&mut self, zone: ZoneId) {
         self.taken_to_blocks[zone.0 as usize] = 0;
+        self.unknown.remove(&zone);
     }
 
-    /// Gives back what was taken and not written of a zone that nobody is writing.
-    pub(super) fn give_back(
-        &mut self,
-        zone: ZoneId,
-        written_blocks: u64,
-        layout: &Layout,
-        file: &HostFile,
-    ) -> Result<()> {
+    /// Gives back what was taken and not written of a zone that nobody is writing. What fails here is told to nobody: a reset takes it.
+    pub(super) fn give_back(&mut self, zone: ZoneId, machine: &ZoneMachine, layout: &Layout, file: &HostFile) {
         let taken_to = std::mem::take(&mut self.taken_to_blocks[zone.0 as usize]);
-        if taken_to > written_blocks {
-            let (offset, bytes) = layout.bytes_of(zone, written_blocks..taken_to);
-            file.punch(offset, bytes)?;
+        let is_unknown = self.unknown.remove(&zone);
+        let taken_to = if is_unknown { machine.geometry().zone_capacity_blocks } else { taken_to };
+        let written = machine.written_blocks(zone);
+        if taken_to > written {
+            let (offset, bytes) = layout.bytes_of(zone, written..taken_to);
+            let _given = file.punch(offset, bytes);
         }
-        Ok(())
     }
 }

@@ -124,7 +124,7 @@ impl Shared {
         if !zones.is_settled() {
             return self.file.sync();
         }
-        zones.give_back(&self.file)?;
+        zones.give_back(&self.file);
         zones.record_all(&self.file)?;
         self.file.sync()?;
         self.file.write_table(format::MARK_OFFSET, &format::encode_mark(true))?;

@@ -242,6 +242,9 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Result<Entry>], cl
     for (fill, zone) in fills.iter().zip((0..).map(ZoneId)) {
         zones.machine.restore(zone, fill.state, fill.written_blocks)?;
         let is_empty = zones.machine.state(zone) == ZoneState::Empty;
+        if !is_known && zones.machine.state(zone).is_active() {
+            zones.ahead.may_be_taken(zone);
+        }
         if is_empty && fill.state != ZoneState::Empty {
             leftovers.push(zone);
         }
@@ -292,10 +295,14 @@ fn end_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId, known_blocks: u
 
 /// Blocks from a zone's start to the end of the last one that is no hole, of the first `blocks`.
 fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId, blocks: u64) -> Result<u64> {
-    let start = zones.layout.byte_of(zone, 0);
-    let bytes = zones.layout.byte_of(zone, blocks) - start;
-    file.forget_cached(start, bytes);
-    let end = file.data_end(start, bytes)?;
+    let (start, bytes) = zones.layout.bytes_of(zone, 0..blocks);
+    let mut end = file.data_end(start, bytes)?;
+    if end > 0 {
+        // All of the zone: pages of the cache may be large.
+        let (start, all) = zones.layout.extent(zone);
+        file.forget_cached(start, all);
+        end = file.data_end(start, bytes)?;
+    }
     Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))
 }
 

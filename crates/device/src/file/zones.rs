@@ -162,17 +162,17 @@ impl FileZones {
             self.on_file[zone.0 as usize] = OnFile::InUse;
         }
         self.machine.finish(zone)?;
-        self.ahead.give_back(zone, self.machine.written_blocks(zone), &self.layout, file)
+        self.ahead.give_back(zone, &self.machine, &self.layout, file);
+        Ok(())
     }
 
     /// Gives back what is allocated ahead of write pointers, for a clean close; not where a write is still under way.
-    pub(crate) fn give_back(&mut self, file: &HostFile) -> Result<()> {
+    pub(crate) fn give_back(&mut self, file: &HostFile) {
         for zone in (0..self.machine.geometry().zone_count).map(ZoneId) {
             if self.machine.state(zone).is_active() && self.machine.in_flight(zone) == 0 {
-                self.ahead.give_back(zone, self.machine.written_blocks(zone), &self.layout, file)?;
+                self.ahead.give_back(zone, &self.machine, &self.layout, file);
             }
         }
-        Ok(())
     }
 
     /// Empties a zone in memory. True if the file must follow with [`erase_on`]; the zone is then busy until
