@@ -2,7 +2,7 @@
 
 use zonda_device::ZoneId;
 
-use crate::release::is_lost;
+use crate::release::{Before, is_lost};
 use crate::table::{Pick, Slot, Table};
 use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
@@ -157,9 +157,14 @@ impl Space {
             if !self.newer_is_durable(generation)? {
                 continue;
             }
+            // Whoever looks at it meanwhile sees that it is changing: its header goes first.
+            let Ok(before) = self.change(zone, &[ZoneUse::Retired], "retired") else { continue };
             match self.reset_or_strike(zone) {
                 Ok(is_free) => self.core.table.lock().zones_reset += u64::from(is_free),
-                Err(_) => self.core.ask(zone).map(|_| ())?,
+                Err(_) => {
+                    self.put_back(zone, Before { state: before.state, unfinished: before.unfinished });
+                    self.core.ask(zone).map(|_| ())?;
+                }
             }
         }
         Ok(())

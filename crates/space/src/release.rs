@@ -7,9 +7,9 @@ use crate::{Result, Space, SpaceError, StreamId, ZoneUse, ZoneWriter};
 
 /// What a changing zone was, and is again where the device fails.
 #[derive(Clone, Copy)]
-struct Before {
-    state: ZoneUse,
-    unfinished: bool,
+pub(crate) struct Before {
+    pub(crate) state: ZoneUse,
+    pub(crate) unfinished: bool,
 }
 
 impl Before {
@@ -200,7 +200,7 @@ impl Space {
     }
 
     /// Takes a zone out of one of `states` into [`Changing`](ZoneUse::Changing), and returns what it was.
-    fn change(&self, zone: ZoneId, states: &[ZoneUse], needed: &'static str) -> Result<Slot> {
+    pub(crate) fn change(&self, zone: ZoneId, states: &[ZoneUse], needed: &'static str) -> Result<Slot> {
         let mut table = self.core.table.lock();
         let before = table.slot(zone).clone();
         if !states.contains(&before.state) {
@@ -222,7 +222,7 @@ impl Space {
     }
 
     /// A changing zone is again what it was.
-    fn put_back(&self, zone: ZoneId, before: Before) {
+    pub(crate) fn put_back(&self, zone: ZoneId, before: Before) {
         let mut table = self.core.table.lock();
         let (slot, active) = (table.slot(zone).clone(), table.is_active(zone));
         table.set(zone, Slot { state: before.state, unfinished: before.unfinished, ..slot }, active);
