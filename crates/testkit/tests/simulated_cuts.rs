@@ -21,8 +21,8 @@ fn campaign(seeds: impl IntoIterator<Item = u64>, clients: u64) -> Outcome {
 
 #[test]
 fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
-    // 47 and 55 are cut while values are reclaimed, the last four while leaves have joined and no record says so: rarely met.
-    let all = campaign((1..25).chain([47, 55, 42, 54, 60, 67]), 1);
+    // 81, 86 and 101 are cut while values are reclaimed, the last four while leaves have joined and no record says so: rarely met.
+    let all = campaign((1..25).chain([81, 86, 101, 42, 54, 60, 67]), 1);
     assert!(all.cuts > 100 && all.survived > 0 && all.lost > 0, "{all:?}");
     all.snapshots_show_something().unwrap();
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
