@@ -28,11 +28,12 @@ use crate::{
 /// last handle or queue (the file says "clean"). After anything else the next opening looks for the write pointers (see
 /// [`ZonedDevice`] for what they may be).
 ///
-/// Costs: an append is one data write, and where I/O is direct now and then an allocation of up to 1 MiB ahead of the write pointer, given
-/// back when the zone is finished or the file closed, since a write into a hole would stop all reads of the file; a flush one `fdatasync`, and in a zone that is flushed in small steps 256 KiB more
-/// written now and then, so that the steps that follow write over blocks that are there; the first write of a zone one table write more; a
-/// reset one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
-/// durable when it returns; once the zone is written again, a power cut before the next flush may bring its data of before back.
+/// Costs: an append is one data write, and where I/O is direct now and then an allocation of up to 1 MiB ahead of the write pointer,
+/// given back when the zone is finished or the file closed, since a write into a hole would stop all reads of the file; a flush one
+/// `fdatasync`, and in a zone that is flushed in small steps 256 KiB more written now and then, so that the steps that follow write over
+/// blocks that are there; the first write of a zone one table write more; a reset one table write, one `fdatasync` and one punched hole,
+/// in the caller's thread and outside all locks. A reset is durable when it returns; once the zone is written again, a power cut before
+/// the next flush may bring its data of before back.
 #[derive(Clone)]
 pub struct FileDevice {
     shared: Arc<Shared>,

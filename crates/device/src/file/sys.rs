@@ -1,5 +1,5 @@
-//! The system calls that std lacks: holes, allocation and advice. Safe code is not enough: they are foreign functions. Where the system has no
-//! such call the answer is `Unsupported`, and the backend does without.
+//! The system calls that std lacks: holes, allocation and advice. Safe code is not enough: they are foreign functions. Where the system
+//! has no such call the answer is `Unsupported`, and the backend does without.
 use std::{fs::File, io};
 
 #[cfg(target_os = "linux")]
