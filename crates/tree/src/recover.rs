@@ -162,7 +162,8 @@ impl Relocate for Unread<'_> {
 }
 
 /// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up. And a life without a log needs that of
-/// the lives before no more: what it merges is newer, and where a page is moved nothing says up to where it need not be replayed.
+/// the lives before no more: what it merges is newer, and where a page is moved nothing says up to where it need not be replayed. Without
+/// room for a checkpoint one is owed.
 fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
     let segments = |kind| tree.store.area(kind).segments().len();
     let are_few = segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT;
@@ -170,7 +171,10 @@ fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
         return Ok(());
     }
     match tree.checkpoint() {
-        Err(error) if log::can_go_on(&error) => Ok(()),
+        Err(error) if log::can_go_on(&error) => {
+            tree.owes_checkpoint.store(true, Ordering::Relaxed);
+            Ok(())
+        }
         outcome => outcome,
     }
 }
@@ -416,7 +420,7 @@ impl ReplayVisitor for Replaying<'_, '_> {
 mod tests {
     use super::*;
     use crate::{
-        Durability,
+        Durability, Step,
         flush::Flushed,
         metalog::Begin,
         record::Kind,
@@ -574,6 +578,26 @@ mod tests {
         assert_eq!(tree.relocate_page(id, page, &body).expect("room"), Relocated::Moved);
         tree.flush_meta().expect("room");
         again(&store, b"merged");
+    }
+
+    /// Otherwise an older log would be replayed over what a life without a log has merged.
+    #[test]
+    fn a_checkpoint_without_room_is_owed() {
+        let as_pages = |store: &Arc<MemStore>| Arc::clone(store) as Arc<dyn PageStore>;
+        let store = MemStore::new(MemOptions::default());
+        let tree = create(as_pages(&store), TreeOptions::default()).expect("an empty store");
+        tree.put(b"key", b"logged", Durability::Synced).expect("room");
+        let store = store.reopen(Survives::Flushed);
+        let of_the_new_life = 1;
+        store.wire().fill_after(of_the_new_life);
+        let options = TreeOptions { log: false, ..TreeOptions::default() };
+        let tree = open(as_pages(&store), options, &mut |_| ()).expect("a sound store");
+        let logs = || store.area(AreaKind::Log).segments().len();
+        assert_eq!((tree.counters.checkpoints.load(Ordering::Relaxed), logs()), (0, 1), "it was refused");
+        store.wire().set_full(false);
+        tree.checkpoint_step().expect("room");
+        assert_eq!(logs(), 0, "nothing to be replayed over newer pages");
+        assert_eq!(tree.checkpoint_step().expect("room"), Step::Idle, "once");
     }
 
     /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.

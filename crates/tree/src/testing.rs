@@ -43,6 +43,7 @@ pub(crate) struct Wire {
     cut_at: AtomicU64,
     full: AtomicBool,
     full_of_pages: AtomicBool,
+    chunks_until_full: AtomicU64,
     fail_read: AtomicBool,
     panic_flush: AtomicBool,
 }
@@ -83,6 +84,12 @@ impl Wire {
         self.full.store(full, Ordering::SeqCst);
     }
 
+    /// Full behind so many chunks.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn fill_after(&self, chunks: u64) {
+        self.chunks_until_full.store(chunks, Ordering::SeqCst);
+    }
+
     /// Lets placing answer `NoSpace`, or no longer, while areas find room.
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn set_full_of_pages(&self, full: bool) {
@@ -113,6 +120,15 @@ impl Wire {
             return Ok(());
         }
         Err(PageError::NoSpace { live_bytes: 1, usable_bytes: 1, free_zones: 0, reserve_bytes: 0 })
+    }
+
+    fn room_for_chunk(&self) -> Result<()> {
+        self.room()?;
+        let take = |left: u64| left.checked_sub(1);
+        if self.chunks_until_full.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) == Ok(1) {
+            self.set_full(true);
+        }
+        Ok(())
     }
 
     fn room_for_pages(&self) -> Result<()> {
@@ -263,7 +279,7 @@ impl Area for MemArea {
             return Err(PageError::ChunkTooLong { bytes: payload.len(), bytes_max: self.chunk_bytes_max });
         }
         self.watch.get().into_iter().for_each(|watch| watch());
-        self.wire.room()?;
+        self.wire.room_for_chunk()?;
         let mut state = self.state.lock();
         device_call(DeviceCall::Write, || {
             let blocks = self.wire.write(payload.len())?;
