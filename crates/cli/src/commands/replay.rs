@@ -134,7 +134,7 @@ impl Replay {
         for (name, options) in &replays {
             match replayed(name, &trace, options)? {
                 Ok(report) => {
-                    self.print(&mut out, &report, options)?;
+                    self.print(&mut out, name, &report, options)?;
                     reports.push(report);
                 }
                 Err(error) => {
@@ -174,8 +174,15 @@ impl Replay {
         self.policy.iter().flat_map(|list| split_policies(list)).collect()
     }
 
-    fn print(&self, out: &mut Output, report: &ReplayReport, options: &ReplayOptions) -> std::io::Result<()> {
-        if self.json { out.json(&as_json(report, options)) } else { print(out, report, options.threshold_percent) }
+    /// Under the name that was given, with the options in it.
+    fn print(
+        &self,
+        out: &mut Output,
+        name: &str,
+        report: &ReplayReport,
+        options: &ReplayOptions,
+    ) -> std::io::Result<()> {
+        if self.json { out.json(&as_json(name, report, options)) } else { print(out, name, report, options) }
     }
 
     /// A policy for which the trace does not fit, among those for which it does.
@@ -281,8 +288,8 @@ fn split_policies(list: &str) -> Vec<String> {
     policies
 }
 
-fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Result<()> {
-    out.line(format!("{}, threshold {threshold} %", report.policy))?;
+fn print(out: &mut Output, name: &str, report: &ReplayReport, options: &ReplayOptions) -> std::io::Result<()> {
+    out.line(format!("{name}, threshold {} %", options.threshold_percent))?;
     out.line(format!(
         "  tables {}, logs and others {}, copied {}, amplification {:.3}",
         HumanBytes(report.table_bytes),
@@ -365,7 +372,7 @@ fn print_split(out: &mut Output, split: &SplitReport) -> std::io::Result<()> {
     ))
 }
 
-fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
+fn as_json(name: &str, report: &ReplayReport, options: &ReplayOptions) -> Value {
     let allocations: Vec<Value> = report
         .allocations
         .iter()
@@ -384,7 +391,7 @@ fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
         .collect();
     let split = report.split.as_ref().map(split_as_json);
     json!({
-        "policy": report.policy, "threshold_percent": options.threshold_percent, "zones": options.zones,
+        "policy": name, "threshold_percent": options.threshold_percent, "zones": options.zones,
         "zone_bytes": options.zone_bytes, "active_max": options.active_max, "reserve_zones": options.reserve_zones,
         "records": report.records, "table_bytes": report.table_bytes, "log_bytes": report.log_bytes,
         "copied_bytes": report.copied_bytes, "amplification": report.amplification, "cleanings": report.cleanings,
