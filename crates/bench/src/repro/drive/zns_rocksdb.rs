@@ -1,7 +1,7 @@
 //! RocksDB on the drives of the ZNS paper (sections 5.2 and 5.3): stock `db_bench` through the plugin on the modelled flash, in dilated
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
-//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of six tenths of the
+//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of seven tenths of the
 //! 28 % drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many
 //! are drawn, and reads follow. All of it is one process, because a modelled drive forgets what its flash has been through when it is
 //! closed. Rates and latencies are in the drive's time. Figures share the points that they have in common.
@@ -64,17 +64,25 @@ const THREADS: u64 = 32;
 const BYTES_28: u64 = 1_599_999_049_728;
 const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
-/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %; the tree
-/// holds many of them twice, in the level above the last.
-const BYTES_PER_DRAW_PERCENT: u64 = 60;
-/// Limit of level 1 at the paper's scale, where it is not given: so that the level above the last holds a sixth of the drive.
-const LEVEL_BASE_BYTES: u64 = 256 << 20;
+/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and with
+/// levels four times as large as the one above the tree holds a third of them twice: in the end 80 % of the drive, the paper's share.
+const BYTES_PER_DRAW_PERCENT: u64 = 70;
+/// Memtable, level 1 and ratio of levels at the paper's scale, where it does not say: those of the benchmark that its authors published
+/// (`usenix_atc_2021_zns_eval` of zbdbench). They go with the drive's bytes.
+const WRITE_BUFFER_BYTES: u64 = 2 << 30;
+/// See [`WRITE_BUFFER_BYTES`].
+const LEVEL_BASE_BYTES: u64 = 4 << 30;
+/// See [`WRITE_BUFFER_BYTES`].
+const LEVEL_MULTIPLIER: u64 = 4;
+/// `RocksDB`'s cache of blocks at the paper's scale.
+const CACHE_BYTES: u64 = 8 << 30;
 /// What compactions read at once is not divided: dies and page sizes of the drive are not either, and with less each of them would wait for
 /// one page of one die at a time.
 const READAHEAD_BYTES_MIN: u64 = 256 << 10;
-/// Size of a table at the paper's scale, which has 128 MiB but for `ZenFS`, where a table fills a zone. On a drive so small a level 1 of
-/// one table would hold up the levels above it; `zns-table2` shows what the size does.
+/// Size of a table at the paper's scale, but for `ZenFS`. Tables go with erase blocks and zones, which are divided by the scale alone.
 const TABLE_BYTES: u64 = 128 << 20;
+/// The same for `ZenFS`: a table fills a zone but for the twentieth that is finished.
+const ZONE_TABLE_BYTES: u64 = (1077 << 20) / 100 * 95;
 
 /// What runs where.
 #[derive(Clone, Debug)]
@@ -104,7 +112,8 @@ impl System {
     pub(super) fn zones(policy: &str, also: &str) -> Self {
         let keys = format!("policy={policy}{also}");
         let name = format!("{policy}, zones");
-        Self { name, drive: "flash:atc21-zns", keys, table_bytes: TABLE_BYTES, data_of: BYTES_28 }
+        let table_bytes = if policy.starts_with("liza") { ZONE_TABLE_BYTES } else { TABLE_BYTES };
+        Self { name, drive: "flash:atc21-zns", keys, table_bytes, data_of: BYTES_28 }
     }
 
     fn profile(&self) -> &'static str {
@@ -182,8 +191,8 @@ pub(super) fn is_shared(point: &str) -> bool {
 fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec<DriveRow>> {
     let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
     // A zone or superblock holds one program of every die at least, so that the drive has fewer of them rather than smaller ones.
-    let (divisor, zones) = scale.pick((170, 40), (170, 200), (24, ZONES));
-    let k = scale.pick(1, 8, 10);
+    let (divisor, zones) = scale.pick((170, 40), (170, 400), (24, ZONES));
+    let k = scale.pick(1, 6, 10);
     // What the drive holds, in memory: a host's disk would hold up the drive's time with its own.
     let directory = match scale {
         Scale::Tiny | Scale::Laptop => in_memory()?,
@@ -197,7 +206,7 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     let pairs = share(system.data_of) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
     let pairs = scale.pick(pairs / 32, pairs, pairs);
     let draws = if reads == Reads::None { pairs } else { pairs * 3 / 2 };
-    let mut arguments = arguments(system, divisor, k, pairs);
+    let mut arguments = arguments(system, (divisor, zones), k, pairs);
     arguments.push(format!("--writes={}", draws / THREADS));
     arguments.push(format!("--soft_pending_compaction_bytes_limit={}", share(BYTES_28) / SLOWED_OF));
     arguments.push(format!("--hard_pending_compaction_bytes_limit={}", share(BYTES_28) / STOPPED_OF));
@@ -235,9 +244,9 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     Ok(rows.into_iter().map(|row| set_up(row, system, (divisor, k), pairs)).collect())
 }
 
-fn arguments(system: &System, divisor: u64, k: u64, pairs: u64) -> Vec<String> {
+fn arguments(system: &System, (divisor, zones): (u64, u64), k: u64, pairs: u64) -> Vec<String> {
     let scaled = |bytes: u64| (bytes / divisor).max(16 << 10);
-    let table = scaled(system.table_bytes);
+    let shared = |bytes: u64| (bytes / ZONES * zones / divisor).max(64 << 10);
     vec![
         format!("--num={pairs}"),
         format!("--threads={THREADS}"),
@@ -248,11 +257,12 @@ fn arguments(system: &System, divisor: u64, k: u64, pairs: u64) -> Vec<String> {
         "--max_background_jobs=8".to_owned(),
         "--use_direct_reads=true".to_owned(),
         "--use_direct_io_for_flush_and_compaction=true".to_owned(),
-        format!("--write_buffer_size={}", scaled(128 << 20)),
-        format!("--target_file_size_base={table}"),
-        format!("--max_bytes_for_level_base={}", scaled(LEVEL_BASE_BYTES)),
+        format!("--write_buffer_size={}", shared(WRITE_BUFFER_BYTES)),
+        format!("--target_file_size_base={}", scaled(system.table_bytes)),
+        format!("--max_bytes_for_level_base={}", shared(LEVEL_BASE_BYTES)),
+        format!("--max_bytes_for_level_multiplier={LEVEL_MULTIPLIER}"),
         format!("--compaction_readahead_size={}", scaled(2 << 20).max(READAHEAD_BYTES_MIN)),
-        format!("--cache_size={}", scaled(8 << 30)),
+        format!("--cache_size={}", shared(CACHE_BYTES)),
         format!("--delayed_write_rate={}", (16 << 20) / k),
     ]
 }
