@@ -279,7 +279,12 @@ impl DriveRunner {
             return Ok(());
         };
         let names: Vec<&str> = points.iter().map(|point| point.id.as_str()).collect();
-        let expected = format!("one of \"{}\"", names.join("\", \""));
+        let names = format!("one of \"{}\"", names.join("\", \""));
+        let expected = match option {
+            // A list is divided by commas, and names have some.
+            "--only" => format!("the beginning, without a comma, of {names}; --point takes a whole name"),
+            _ => names,
+        };
         Err(BenchError::Usage { option, given: given.clone(), expected })
     }
 
