@@ -1,8 +1,8 @@
 //! RocksDB on the drives of the ZNS paper (sections 5.2 and 5.3): stock `db_bench` through the plugin on the modelled flash, in dilated
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
-//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of seven tenths of the
-//! 28 % drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many
+//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of 58 % of the 28 %
+//! drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many
 //! are drawn, and reads follow. All of it is one process, because a modelled drive forgets what its flash has been through when it is
 //! closed. Rates and latencies are in the drive's time. Figures share the points that they have in common.
 
@@ -64,22 +64,22 @@ const THREADS: u64 = 32;
 const BYTES_28: u64 = 1_599_999_049_728;
 const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
-/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and with
-/// levels four times as large as the one above the tree holds a third of them twice: in the end 80 % of the drive, the paper's share.
-const BYTES_PER_DRAW_PERCENT: u64 = 70;
+/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and half as
+/// many again are held twice, in levels above the last or on the way: in the end 80 % of the drive, the paper's share.
+const BYTES_PER_DRAW_PERCENT: u64 = 58;
 /// Memtable, level 1 and ratio of levels at the paper's scale, where it does not say: those of the benchmark that its authors published
-/// (`usenix_atc_2021_zns_eval` of zbdbench). They go with the drive's bytes.
+/// (`usenix_atc_2021_zns_eval` of zbdbench). Four tables of a zone are in level 1.
 const WRITE_BUFFER_BYTES: u64 = 2 << 30;
 /// See [`WRITE_BUFFER_BYTES`].
 const LEVEL_BASE_BYTES: u64 = 4 << 30;
 /// See [`WRITE_BUFFER_BYTES`].
 const LEVEL_MULTIPLIER: u64 = 4;
-/// `RocksDB`'s cache of blocks at the paper's scale.
+/// `RocksDB`'s cache of blocks at the paper's scale. It goes with the drive's bytes, of which a model has a smaller part than of a zone's.
 const CACHE_BYTES: u64 = 8 << 30;
 /// What compactions read at once is not divided: dies and page sizes of the drive are not either, and with less each of them would wait for
 /// one page of one die at a time.
 const READAHEAD_BYTES_MIN: u64 = 256 << 10;
-/// Size of a table at the paper's scale, but for `ZenFS`. Tables go with erase blocks and zones, which are divided by the scale alone.
+/// Size of a table at the paper's scale, but for `ZenFS`.
 const TABLE_BYTES: u64 = 128 << 20;
 /// The same for `ZenFS`: a table fills a zone but for the twentieth that is finished.
 const ZONE_TABLE_BYTES: u64 = (1077 << 20) / 100 * 95;
@@ -204,9 +204,11 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     let System { drive, keys, .. } = system;
     let uri = format!("zonda://{drive}?scale=1/{divisor}&{size}&{time}&seed={seed}&data={}&{keys}", data.display());
     let pairs = share(system.data_of) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
-    let pairs = scale.pick(pairs / 32, pairs, pairs);
+    let less = scale.pick(32, 1, 1);
+    let pairs = pairs / less;
     let draws = if reads == Reads::None { pairs } else { pairs * 3 / 2 };
-    let mut arguments = arguments(system, (divisor, zones), k, pairs);
+    let mut arguments = arguments(system, (divisor, zones), less, k);
+    arguments.push(format!("--num={pairs}"));
     arguments.push(format!("--writes={}", draws / THREADS));
     arguments.push(format!("--soft_pending_compaction_bytes_limit={}", share(BYTES_28) / SLOWED_OF));
     arguments.push(format!("--hard_pending_compaction_bytes_limit={}", share(BYTES_28) / STOPPED_OF));
@@ -244,11 +246,10 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     Ok(rows.into_iter().map(|row| set_up(row, system, (divisor, k), pairs)).collect())
 }
 
-fn arguments(system: &System, (divisor, zones): (u64, u64), k: u64, pairs: u64) -> Vec<String> {
+/// Of a run that writes so many times less memtables and levels are as much smaller, so that it has some.
+fn arguments(system: &System, (divisor, zones): (u64, u64), less: u64, k: u64) -> Vec<String> {
     let scaled = |bytes: u64| (bytes / divisor).max(16 << 10);
-    let shared = |bytes: u64| (bytes / ZONES * zones / divisor).max(64 << 10);
     vec![
-        format!("--num={pairs}"),
         format!("--threads={THREADS}"),
         format!("--key_size={KEY_BYTES}"),
         format!("--value_size={VALUE_BYTES}"),
@@ -257,12 +258,12 @@ fn arguments(system: &System, (divisor, zones): (u64, u64), k: u64, pairs: u64) 
         "--max_background_jobs=8".to_owned(),
         "--use_direct_reads=true".to_owned(),
         "--use_direct_io_for_flush_and_compaction=true".to_owned(),
-        format!("--write_buffer_size={}", shared(WRITE_BUFFER_BYTES)),
+        format!("--write_buffer_size={}", scaled(WRITE_BUFFER_BYTES / less).max(64 << 10)),
         format!("--target_file_size_base={}", scaled(system.table_bytes)),
-        format!("--max_bytes_for_level_base={}", shared(LEVEL_BASE_BYTES)),
+        format!("--max_bytes_for_level_base={}", scaled(LEVEL_BASE_BYTES / less)),
         format!("--max_bytes_for_level_multiplier={LEVEL_MULTIPLIER}"),
         format!("--compaction_readahead_size={}", scaled(2 << 20).max(READAHEAD_BYTES_MIN)),
-        format!("--cache_size={}", shared(CACHE_BYTES)),
+        format!("--cache_size={}", scaled(CACHE_BYTES / ZONES * zones)),
         format!("--delayed_write_rate={}", (16 << 20) / k),
     ]
 }
