@@ -261,12 +261,9 @@ impl Scene<'_> {
 
     /// Condemns the zones in which nothing is live, but for the victim, without reading them. Cost: one pass over the zones.
     fn condemn_dead(&self, work: &mut Work) -> bool {
-        let values = Holds::area(AreaKind::Values);
         let dead = |id: ZoneId, zone: &Zone| {
-            is_sealed(zone)
-                && !zone.holds().only_records()
-                && !zone.holds().any_of(values)
-                && self.flusher.space.live_bytes(id) == 0
+            let holds_pages = zone.sealed_data().is_some_and(|(_, holds)| holds == Holds::PAGES);
+            holds_pages && self.flusher.space.live_bytes(id) == 0
         };
         let before = work.condemned.len();
         let victim = work.victim.as_ref().map(|victim| victim.zone);
@@ -466,9 +463,9 @@ impl Scene<'_> {
                     victim.crowded_steps = if found { 0 } else { victim.crowded_steps };
                 }
                 Err(error) => {
-                    let waits = self.make_way(work, &mut victim, error);
+                    let outcome = self.make_way(work, &mut victim, error);
                     work.victim = Some(victim);
-                    return waits;
+                    return outcome;
                 }
             }
         }
@@ -537,14 +534,13 @@ impl Scene<'_> {
     /// The walk is over: asks again for what was busy, then condemns the zone or leaves it alone.
     fn conclude(&self, work: &mut Work, mut victim: Victim) -> Result<Reclaimed, PageError> {
         if !self.is_done_early(victim.zone) {
-            let asked = self.ask_again(&mut victim);
+            if let Err(error) = self.ask_again(&mut victim) {
+                let outcome = self.make_way(work, &mut victim, error);
+                work.victim = Some(victim);
+                return outcome;
+            }
             let live = self.live_page_bytes(victim.zone) > 0;
             let waits = !victim.busy.is_empty() || (live && victim.patience_steps > 0);
-            if let Err(error) = asked {
-                let waits = self.make_way(work, &mut victim, error);
-                work.victim = Some(victim);
-                return waits;
-            }
             self.flusher.last_resort.store(false, Ordering::Relaxed);
             victim.crowded_steps = 0;
             if waits {
@@ -635,5 +631,5 @@ fn gains_an_eighth(view: &ZoneView) -> bool {
 
 /// Whether a zone may be a victim.
 fn is_candidate(zone: &Zone, view: &ZoneView) -> bool {
-    is_sealed(zone) && zone.generation() == view.generation && !zone.holds().only_records()
+    zone.sealed_data().is_some_and(|(generation, _)| generation == view.generation)
 }

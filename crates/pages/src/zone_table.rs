@@ -33,6 +33,11 @@ impl Holds {
         self.0 & other.0 != 0
     }
 
+    /// Whether pages or values are there.
+    pub(crate) fn any_data(self) -> bool {
+        self.any_of(Self::PAGES.and(Self::area(AreaKind::Values)))
+    }
+
     /// Whether the zone holds nothing but log or MetaLog, which nobody reads but recovery.
     pub(crate) fn only_records(self) -> bool {
         let records = Self::area(AreaKind::Log).and(Self::area(AreaKind::Meta));
@@ -66,7 +71,16 @@ impl Zone {
     }
 
     pub(crate) fn holds(&self) -> Holds {
-        Holds(self.holds.load(Ordering::Relaxed))
+        Holds(self.holds.load(Ordering::Acquire))
+    }
+
+    /// Generation and content of a sealed zone of pages or values that is not condemned. All of it is of one allocation: another thread
+    /// may reset a zone of log or MetaLog meanwhile and open it again for pages.
+    pub(crate) fn sealed_data(&self) -> Option<(u64, Holds)> {
+        let generation = self.generation();
+        let is_sealed = generation != 0 && !self.is_open() && !self.is_kept() && !self.is_condemned();
+        let holds = self.holds();
+        (is_sealed && holds.any_data() && self.generation() == generation).then_some((generation, holds))
     }
 
     /// Whether an unreleased segment of log or MetaLog lies here.
@@ -90,12 +104,14 @@ impl Zone {
         self.estimated.swap(estimated, Ordering::Relaxed)
     }
 
-    /// Enters an allocation.
+    /// Enters an allocation. The zone has no generation while the rest changes, so that nobody takes the old one's for the new one's
+    /// ([`sealed_data`](Self::sealed_data)).
     pub(crate) fn begin(&self, generation: u64, holds: Holds) {
         let records = Holds::area(AreaKind::Log).and(Holds::area(AreaKind::Meta));
-        self.holds.store(holds.0, Ordering::Relaxed);
-        self.kept.store(holds.any_of(records), Ordering::Relaxed);
-        self.condemned.store(false, Ordering::Relaxed);
+        self.generation.store(0, Ordering::Release);
+        self.holds.store(holds.0, Ordering::Release);
+        self.kept.store(holds.any_of(records), Ordering::Release);
+        self.condemned.store(false, Ordering::Release);
         self.value_bytes.store(0, Ordering::Relaxed);
         self.found_bytes.store(0, Ordering::Relaxed);
         self.estimated.store(false, Ordering::Relaxed);
@@ -211,5 +227,35 @@ impl ZoneTable {
 
     pub(crate) fn bytes(&self) -> u64 {
         size_of_val(&*self.zones) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who is short of zones for the log resets those of released segments himself, beside reclaim, which must not take one for a dead
+    /// zone of pages: it would reset it once more, whatever it holds by then.
+    #[test]
+    fn a_zone_of_log_that_is_reset_meanwhile_is_never_taken_for_one_of_pages() {
+        const TURNS: u64 = 200_000;
+        let zone = Zone::default();
+        std::thread::scope(|scope| {
+            let resets = scope.spawn(|| {
+                for turn in 0..TURNS {
+                    zone.begin(2 * turn + 1, Holds::area(AreaKind::Log));
+                    zone.release_segment();
+                    zone.clear();
+                    zone.open.store(true, Ordering::Release);
+                    zone.begin(2 * turn + 2, Holds::PAGES);
+                    zone.condemn();
+                    zone.open.store(false, Ordering::Release);
+                    zone.clear();
+                }
+            });
+            while !resets.is_finished() {
+                assert_eq!(zone.sealed_data(), None);
+            }
+        });
     }
 }
