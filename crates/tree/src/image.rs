@@ -45,7 +45,7 @@ pub(crate) fn decode(
     let mut reader = Reader::new("buffer image", image);
     let prefix = reader.bytes(KEY_BYTES_MAX)?;
     while !reader.is_empty() {
-        let record = read_record(&mut reader)?;
+        let record = read_record(&mut reader, prefix)?;
         let key = [prefix, record.key].concat();
         visit(&Record { key: &key, ..record })?;
     }
@@ -66,7 +66,7 @@ pub(crate) fn buffer(
     let prefix = reader.bytes(KEY_BYTES_MAX)?;
     let mut records: Vec<Record<'_>> = Vec::new();
     while !reader.is_empty() {
-        let record = read_record(&mut reader)?;
+        let record = read_record(&mut reader, prefix)?;
         if records.last().is_some_and(|last| last.key >= record.key) {
             return Err(reader.damaged("records out of order"));
         }
@@ -81,11 +81,11 @@ pub(crate) fn buffer(
     Ok(buffer)
 }
 
-/// The next record, with its key suffix.
-fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Record<'a>, TreeError> {
+/// The next record, with its key suffix. The limit of keys holds for what that is with `prefix`: a longer one would not fit a buffer.
+fn read_record<'a>(reader: &mut Reader<'a>, prefix: &[u8]) -> Result<Record<'a>, TreeError> {
     let kind = u8::try_from(reader.number()?).ok().and_then(Kind::from_raw);
     let kind = kind.ok_or_else(|| reader.damaged("unknown record kind"))?;
-    let key = reader.bytes(KEY_BYTES_MAX)?;
+    let key = reader.bytes(KEY_BYTES_MAX - prefix.len())?;
     Ok(Record { key, kind, value: reader.bytes(VALUE_BYTES_MAX)? })
 }
 
@@ -109,6 +109,22 @@ mod tests {
         })
         .expect("own encoding");
         assert_eq!(seen, [(b"pa".to_vec(), Kind::Inline, b"1".to_vec()), (b"pb".to_vec(), Kind::Tombstone, vec![])]);
+    }
+
+    /// The limit holds for the whole key, of which an image stores the prefix once.
+    #[test]
+    fn a_key_that_is_too_long_with_its_prefix_is_damage() {
+        let memory = Memory::slabs(1 << 20);
+        let image_of = |suffix_bytes| {
+            let key = vec![b'k'; suffix_bytes];
+            encode_records(&[b'p'; 1_000], std::iter::once(Record { key: &key, kind: Kind::Inline, value: b"v" }))
+        };
+        let longest = image_of(KEY_BYTES_MAX - 1_000);
+        assert!(decode(&longest, &mut |_| Ok(())).is_ok());
+        assert!(super::buffer(&memory, PageId(0), None, &longest).is_ok());
+        let longer = image_of(KEY_BYTES_MAX - 999);
+        assert!(matches!(decode(&longer, &mut |_| Ok(())), Err(TreeError::Damaged { .. })));
+        assert!(matches!(super::buffer(&memory, PageId(0), None, &longer), Err(TreeError::Damaged { .. })));
     }
 
     proptest! {
