@@ -178,7 +178,8 @@ impl MemoryPlan {
     /// Divides `left` as the shares say; the flusher has the sequencers and the read cache.
     fn with_shares(self, shares: MemoryShares, left: u64) -> Self {
         let all = u64::from(shares.filter) + u64::from(shares.buffers) + u64::from(shares.flusher);
-        let part = |share: u32| left / all.max(1) * u64::from(share);
+        let part =
+            |share: u32| u64::try_from(u128::from(left) * u128::from(share) / u128::from(all.max(1))).unwrap_or(left);
         let read_cache_bytes = part(shares.flusher).saturating_sub(self.sequencer_bytes);
         Self {
             filter_bytes: part(shares.filter),
@@ -319,6 +320,28 @@ mod tests {
             let times = flusher(other) as f64 / flusher(paper) as f64;
             assert!((times - parts).abs() < 0.02, "{times}, not {parts}: {other:?}");
             assert_eq!(other.buffer_bytes_max > paper.buffer_bytes_max, parts > 1.0, "{other:?}");
+        }
+    }
+
+    /// However large the numbers are in which somebody says the shares.
+    #[test]
+    fn shares_count_by_their_proportion() {
+        let plan = |times| {
+            let MemoryShares { filter, buffers, flusher } = MemoryShares::ZKV;
+            let shares = MemoryShares { filter: times * filter, buffers: times * buffers, flusher: times * flusher };
+            let wanted = Wanted {
+                budget_bytes: 64 * MIB,
+                design: Design::Adb,
+                filter_share: 0.0,
+                filter_is_set: false,
+                shares: Some(shares),
+                record_cache: true,
+                log_limit_bytes: 0,
+            };
+            MemoryPlan { shares: None, ..MemoryPlan::of(wanted, u64::MAX) }
+        };
+        for times in [10, 1_000_000, u32::MAX / 4] {
+            assert_eq!(plan(times), plan(1), "{times}");
         }
     }
 
