@@ -58,8 +58,9 @@ pub(crate) struct Pool {
     memory: Memory,
     oldest: Option<Oldest>,
     aside: Aside,
-    /// What the owner set, and what of it buffers may take just now.
+    /// What the owner set.
     granted_bytes: AtomicU64,
+    /// What of that buffers may take just now.
     limit_bytes: AtomicU64,
     /// What writers keep slabs to: the limit, or what was taken when it was last set, as long as that is more.
     ceiling_bytes: AtomicU64,
@@ -84,19 +85,8 @@ impl Pool {
                 (sizing, (eviction == Eviction::Oldest).then_some(ADB_INSTANCES))
             }
         };
-        Self {
-            design: options.design,
-            memory: Memory::Slabs(Arena::sized(options.buffer_bytes, sizing)),
-            oldest: instances.map(Oldest::new),
-            aside: Aside::default(),
-            granted_bytes: AtomicU64::new(options.buffer_bytes),
-            limit_bytes: AtomicU64::new(options.buffer_bytes),
-            ceiling_bytes: AtomicU64::new(options.buffer_bytes),
-            held_bytes_max: AtomicU64::new(u64::MAX),
-            held_excess_bytes: AtomicU64::new(0),
-            hand: AtomicU32::new(0),
-            draws: AtomicU64::new(options.seed),
-        }
+        let memory = Memory::Slabs(Arena::sized(options.buffer_bytes, sizing));
+        Self::of(options, memory, instances.map(Oldest::new))
     }
 
     fn of_mini_pages(options: &TreeOptions) -> Self {
@@ -104,10 +94,14 @@ impl Pool {
         let ring = Ring::new(ring_bytes(options.buffer_bytes), copy_on_access_percent, options.leaf_bytes);
         let bytes_max = options.mini_pages.bytes_max as usize;
         let per_doubling = if options.classes == BufferClasses::Large { MINI_PAGES_PER_DOUBLING } else { 1 };
+        Self::of(options, Memory::Ring(ring, Sizing::MiniPages { bytes_max, per_doubling }), None)
+    }
+
+    fn of(options: &TreeOptions, memory: Memory, oldest: Option<Oldest>) -> Self {
         Self {
             design: options.design,
-            memory: Memory::Ring(ring, Sizing::MiniPages { bytes_max, per_doubling }),
-            oldest: None,
+            memory,
+            oldest,
             aside: Aside::default(),
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
