@@ -107,14 +107,14 @@ pub trait Area: Send + Sync {
         visit: &mut dyn FnMut(Chunk<'_>) -> Result<bool, PageError>,
     ) -> Result<(), PageError>;
 
-    /// Reads one chunk by address; at most one device read of `len_bytes_hint` bytes when the hint covers the chunk.
+    /// Reads one chunk by address and returns its payload. `payload_bytes` is a hint: one device read if it covers the payload, else two.
     ///
     /// # Errors
     /// `Device`; `Damaged` when there is no whole chunk at that address.
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError>;
 
     /// Reads several chunks, each an address and a hint as [`read_chunk`](Area::read_chunk) has it, with the device reads in flight
-    /// together as far as 4 MiB go, but always one. `visit` gets the index into `chunks` and the payload, in any order.
+    /// together: 4 MiB at the most, but always one chunk. `visit` gets the index into `chunks` and the payload, in any order.
     ///
     /// # Errors
     /// As `read_chunk`; some may have been visited.

@@ -98,9 +98,7 @@ impl Reserve {
         let bytes = u64::from(zones) * demand.zone_bytes;
         Ok(Self { zones, low_water, log_zones, meta_zones, bytes, thresholds })
     }
-}
 
-impl Reserve {
     /// The reserve of a device that holds the log alone: all of it is the log's.
     ///
     /// # Errors

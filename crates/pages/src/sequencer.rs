@@ -49,16 +49,19 @@ pub(crate) enum Pending {
     Copied(PooledBuf),
 }
 
-/// What to do with the oldest group after its write.
+/// What became of the write of the oldest group.
 pub(crate) enum Written {
+    /// It is on the device.
     Group(Arc<Group>),
-    /// The zone failed; nothing at or behind this block is written.
+    /// The zone failed.
     Failed {
+        /// Nothing at or behind this block is written.
         up_to: u64,
         source: SpaceError,
     },
 }
 
+/// Where it is in its life cycle (see the module). Sealed is no phase: the writer is gone then.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Accepting,

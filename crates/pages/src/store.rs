@@ -174,9 +174,9 @@ pub trait PageStore: Send + Sync {
         false
     }
 
-    /// Says that a writer needs zones for `pages` pages at once, or 0 when it does no more: until then reclaim goes on while there are
-    /// fewer. Returns whether there are as many. For values of more than one zone, which reclaim keeps free anyway; of several writers who
-    /// needs most counts.
+    /// Says that a writer needs zones for `pages` pages at once, and with 0 that it needs them no more: between the two reclaim goes on while
+    /// there are fewer. Returns whether there are enough. For values that take more than one zone; one is kept free anyway. Of several
+    /// writers the one that needs most counts.
     fn press_for(&self, _pages: u32) -> bool {
         true
     }
@@ -218,14 +218,15 @@ pub trait PageStore: Send + Sync {
         Vec::new()
     }
 
-    /// After [`adopt`](Self::adopt), which counts all values of earlier lives as live: in these segments count fewer. Numbers may be wrong
+    /// After [`adopt`](Self::adopt), which counts all values of earlier lives as live: in these segments fewer are. The numbers may be wrong
     /// both ways for what happened after they were taken; reclaim looks before it gives a segment up. One pass over the zones.
     fn adopt_values(&self, _live: &[LiveValues]) {}
 
     /// An append area.
     fn area(&self, kind: AreaKind) -> &dyn Area;
 
-    /// `false`: reclaim goes on as long as half of a zone is dead, whatever is free, until `true` was called as often.
+    /// With `false` no garbage is to be borne: reclaim goes on as long as half of a zone is dead, however many are free, until `true` was
+    /// called as often as `false`.
     fn bear_garbage(&self, _bears: bool) {}
 
     /// One step of reclaim: picks victims when free zones are short or too much is dead, moves their live pages and values, resets what is

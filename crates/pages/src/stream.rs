@@ -99,7 +99,7 @@ pub(crate) enum Claim {
 }
 
 impl Claim {
-    /// Of whoever places a page that is as warm, as the one who reclaims or not.
+    /// The claim of whoever places a page of this heat. Whatever reclaim places is live data of a victim.
     pub(crate) fn of(heat: Heat, is_reclaimer: bool) -> Self {
         match (is_reclaimer, heat) {
             (true, _) => Self::Relocation,

@@ -33,7 +33,8 @@ impl Toil {
         self.moved_bytes += live_bytes;
     }
 
-    /// Whether what was moved was in vain, now that it looks like this. To be asked while writers wait.
+    /// Whether all that was moved since something was last gained was moved in vain; `now` says what there is to gain. To be asked while
+    /// writers wait for zones.
     pub(crate) fn is_in_vain(&mut self, now: Sight, zone_bytes: u64) -> bool {
         let since = *self.since.get_or_insert(now);
         let died = since.live_bytes.saturating_sub(now.live_bytes);

@@ -1,6 +1,15 @@
 //! Walks a zone or segment frame by frame with large reads: for recovery of areas and for reclaim.
 
+use std::sync::Arc;
+
 use zonda_space::Space;
+
+use crate::frame::{Fault, Frame, Framing, Place};
+use crate::pool::{BufferPool, PooledBuf};
+use crate::{BLOCK_BYTES, PageError, number};
+
+/// Blocks of one read: 256 KiB, where a read costs little more than its bytes.
+const WINDOW_BLOCKS: u64 = 64;
 
 /// Reads blocks of a store: of zones, or of a block device.
 pub(crate) trait Blocks {
@@ -16,14 +25,6 @@ impl Blocks for Space {
         Ok(Space::read(self, block, into)?)
     }
 }
-
-use crate::frame::{Fault, Frame, Framing, Place};
-use crate::pool::{BufferPool, PooledBuf};
-use crate::{BLOCK_BYTES, PageError, number};
-use std::sync::Arc;
-
-/// Blocks of one read: 256 KiB, where a read costs little more than its bytes.
-const WINDOW_BLOCKS: u64 = 64;
 
 /// A walk over `position..end` of one zone or segment. Memory: one window, or the longest frame if that is longer.
 pub(crate) struct Walk {
