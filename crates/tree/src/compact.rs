@@ -227,7 +227,7 @@ impl Tree {
         group.leaves.truncate(count);
         group.high = path.at_child(first + count - 1).high();
         for (at, leaf) in group.leaves.iter().enumerate().filter(|_| count > 1) {
-            self.keep_before_merge(leaf, &path.at_child(first + at));
+            self.before_change(leaf, &path.at_child(first + at));
         }
         count
     }
@@ -318,7 +318,7 @@ impl Tree {
     }
 
     /// Gives the first leaf its new page and empties the others.
-    fn move_group(&self, group: &mut Group<'_>, first: Option<zonda_pages::PageAddress>) {
+    fn move_group(&self, group: &mut Group<'_>, first: Option<PageAddress>) {
         for (at, leaf) in group.leaves.iter_mut().enumerate() {
             let released = leaf.location().page();
             let to = if at == 0 { first.map_or(Location::Empty, Location::Page) } else { Location::Empty };

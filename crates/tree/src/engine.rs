@@ -451,8 +451,8 @@ impl Engine {
     /// # Errors
     /// Those of the device: the store is still whole, as after a crash. `Poisoned`: what was written without being synced may be lost.
     pub fn close(&self) -> Result<()> {
-        let mut closed = self.tree.closed_so.lock();
-        closed.get_or_insert_with(|| self.close_now()).clone()
+        let mut outcome = self.tree.close_outcome.lock();
+        outcome.get_or_insert_with(|| self.close_now()).clone()
     }
 
     fn close_now(&self) -> Result<()> {

@@ -17,9 +17,8 @@ use crate::{
     mini_page::Hot,
     pool::{memory::Demand, ring::Claim},
     relocate::is_damage,
-    snapshot::Level,
     stats::count,
-    tree::{Placed, Result, Tree, is_no_space, kept_state},
+    tree::{Placed, Result, Tree, is_no_space},
     values::ValuePointer,
 };
 
@@ -27,10 +26,10 @@ use crate::{
 const EVICT_TRIES: usize = 16;
 /// Tries to merge one leaf while others interfere.
 const FLUSH_TRIES: usize = 256;
-/// Where there is no zone, it is not waited for.
-const TRIES_FOR_SPACE: usize = 8;
 /// The same while the log is replayed: nobody interferes, so a store that has no room now has none a moment later.
 const FLUSH_TRIES_RECOVERING: usize = 4;
+/// Tries to merge one leaf for the space that this gives back: no zone is waited for.
+const FLUSH_TRIES_FOR_SPACE: usize = 8;
 /// A merge may be what frees space: it waits for zones, but is not refused by a full store.
 pub(crate) const FOR_A_MERGE: u32 = 0;
 
@@ -170,7 +169,7 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn flush_leaf_for_space(&self, id: PageId) -> Result<Flushed> {
-        self.while_raced(TRIES_FOR_SPACE, || self.try_flush_now(id, Merge::RELOCATING))
+        self.while_raced(FLUSH_TRIES_FOR_SPACE, || self.try_flush_now(id, Merge::RELOCATING))
     }
 
     fn while_raced(&self, tries: usize, mut attempt: impl FnMut() -> Result<Flushed>) -> Result<Flushed> {
@@ -415,8 +414,8 @@ impl Tree {
             return;
         }
         let pair_low = left.low();
-        self.keep_before_merge(&left_leaf, left);
-        self.keep_before_merge(&right_leaf, right);
+        self.before_change(&left_leaf, left);
+        self.before_change(&right_leaf, right);
         let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
         let widened = [(pair_low.clone(), survivor.id())];
         let record = &mut || {
@@ -444,14 +443,6 @@ impl Tree {
     pub(crate) fn record_restructure(&self, removed: &[PageId], upserts: &[Upsert<'_>], merged: Merged) {
         let (removed, upserts) = (removed.into(), upserts.into());
         self.meta.append(&MetaRecord::Restructure { removed, upserts, merged_to: merged.to }, merged.sequence);
-    }
-
-    /// Keeps the state of a leaf that is about to become part of another, for snapshots (decision 0004).
-    pub(crate) fn keep_before_merge(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
-        if self.snapshots.may_need(None) {
-            let low = path.low();
-            self.snapshots.keep(Level::Leaves, &low.clone(), || kept_state(leaf, low, path.high()));
-        }
     }
 
     /// Encoded pointer `old` is replaced: the segments that its successor does not share are not referred to any more.

@@ -71,11 +71,7 @@ impl Tree {
     /// As [`get_into`](Self::get_into).
     pub(crate) fn get_pointer(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
         into.clear();
-        let guard = self.epoch.pin();
-        let found = match self.look(key, into, &guard) {
-            Seen::Known(found) => found,
-            Seen::AskPage(id, page) => self.ask_page(key, id, page, into)?,
-        };
+        let found = self.find_as_of(None, key, into, &self.epoch.pin())?;
         Ok(matches!(found, Some(Found::Pointer)))
     }
 
@@ -123,6 +119,24 @@ impl Tree {
         }
     }
 
+    /// What `key` maps to, now or as `snapshot` sees it: an inline value, or the encoded pointer to a large one, is added to `into`. For what is
+    /// not the hot path, which is [`get_into`](Self::get_into).
+    ///
+    /// # Errors
+    /// As there; `SnapshotTooOld`.
+    fn find_as_of(
+        &self,
+        snapshot: Option<u64>,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        guard: &Guard<'_>,
+    ) -> Result<Option<Found>> {
+        match self.look_as_of(snapshot, key, into, guard)? {
+            Seen::Known(found) => Ok(found),
+            Seen::AskPage(id, page) => self.ask_page(key, id, page, into),
+        }
+    }
+
     /// As [`get_into`](Self::get_into), as snapshot `number` sees it.
     ///
     /// # Errors
@@ -131,11 +145,7 @@ impl Tree {
         count(&self.counters.mine().gets);
         into.clear();
         let guard = self.epoch.pin();
-        let found = match self.look_as_of(Some(number), key, into, &guard)? {
-            Seen::Known(found) => Ok(found),
-            Seen::AskPage(id, page) => self.ask_page(key, id, page, into),
-        };
-        let value = found.and_then(|found| match found {
+        let value = self.find_as_of(Some(number), key, into, &guard).and_then(|found| match found {
             None => Ok(false),
             Some(Found::Copied) => Ok(true),
             Some(Found::Pointer) => self.fetch_value(key, into).map(|()| true),
@@ -152,10 +162,7 @@ impl Tree {
         count(&self.counters.mine().gets);
         let mut value = Vec::new();
         let guard = self.epoch.pin();
-        let found = match self.look_as_of(snapshot, key, &mut value, &guard)? {
-            Seen::Known(found) => Ok(found),
-            Seen::AskPage(id, page) => self.ask_page(key, id, page, &mut value),
-        };
+        let found = self.find_as_of(snapshot, key, &mut value, &guard);
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         found.map(|found| found.is_some()).or_else(|error| self.verify(snapshot).and(Err(error)))
     }

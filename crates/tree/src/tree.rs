@@ -2,7 +2,7 @@
 //!
 //! Owner of everything between the facade and the page store. Lock order: stripe (one key's writers) -> batch gate -> leaf latch
 //! (left to right) -> cells of inner nodes (bottom up) -> snapshots, MetaLog buffer, log instance -> the store's own.
-//! Device I/O happens with no leaf latch held.
+//! Device I/O happens with no leaf latch held, but where a merge makes more pages than a zone holds ([`Tree::place`]).
 
 use std::sync::Arc;
 
@@ -20,8 +20,7 @@ use crate::{
     index::{Index, Path},
     leaf_queue::LeafQueue,
     leaf_table::{Exclusive, LeafTable, Location},
-    log::Session,
-    log::{Log, Poison},
+    log::{Log, Poison, Session},
     merge::{Frame, PlannedPage},
     metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
     overfull::Overfull,
@@ -47,7 +46,10 @@ pub(crate) type Result<T> = std::result::Result<T, TreeError>;
 pub(crate) const META_PENDING_BYTES: usize = 32 << 10;
 /// MetaLog bytes that wait before a foreground merge writes them itself.
 const META_PENDING_BYTES_MAX: usize = 4 * FLUSH_BYTES;
-/// Leaf ids that were removed and wait for reuse.
+/// Writers of one key exclude each other by one of these.
+const STRIPES: usize = 1024;
+
+/// The id of a leaf that was removed; it waits for reuse.
 struct Removed {
     id: PageId,
     position: Position,
@@ -94,8 +96,8 @@ pub(crate) struct Tree {
     pub(crate) is_torn: AtomicBool,
     /// Leaves that could not be merged.
     pub(crate) unmerged: Unmerged,
-    /// Held by whoever closes; how that went.
-    pub(crate) closed_so: Mutex<Option<Result<()>>>,
+    /// How closing went, once somebody has closed it; whoever does holds the lock meanwhile.
+    pub(crate) close_outcome: Mutex<Option<Result<()>>>,
     /// While the log is being replayed: operations below the low water may not be applied yet.
     pub(crate) recovering: AtomicBool,
     /// See [`Engine::log_left_out`](crate::Engine::log_left_out).
@@ -105,7 +107,9 @@ pub(crate) struct Tree {
     pub(crate) memory_bytes_max: AtomicU64,
     pub(crate) counters: Counters,
     pub(crate) waits: Waits,
+    /// Moments that reclaim waits for until whoever was there before is gone.
     pub(crate) stamps: Mutex<crate::relocate::Stamps>,
+    /// Leaf ids that are reused once no reader can hold them and their removal is durable.
     removed: Mutex<Vec<Removed>>,
 }
 
@@ -164,9 +168,6 @@ pub(crate) struct Parts {
     pub(crate) checkpoint: u64,
 }
 
-/// Writers of one key exclude each other by one of these.
-const STRIPES: usize = 1024;
-
 impl Tree {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
@@ -195,7 +196,7 @@ impl Tree {
             closed: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),
             unmerged: Unmerged::default(),
-            closed_so: Mutex::new(None),
+            close_outcome: Mutex::new(None),
             recovering: AtomicBool::new(true),
             log_left_out: None,
             leaves: AtomicU32::new(leaves),
@@ -239,8 +240,8 @@ impl Tree {
         Ok(Some(body))
     }
 
-    /// Keeps the leaf's state for snapshots before its first change of the epoch. Under the leaf's exclusive latch. Costs one
-    /// load while no snapshot is open.
+    /// Keeps the leaf's state for snapshots before its first change of the epoch, or before it becomes part of another (decision 0004).
+    /// Under the leaf's exclusive latch. Costs one load while no snapshot is open.
     pub(crate) fn before_change(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
         if self.snapshots.may_need(None) {
             let low = path.low();
@@ -358,7 +359,8 @@ impl Tree {
     /// applied in part.
     pub(crate) fn with_write_ahead(&self, flush: impl FnOnce(&mut WriteAhead<'_>) -> Result<()>) -> Result<()> {
         let mut settle = || {
-            // Behind the mark of what is recorded: a record that misses in memory stopped the tree before any merge could pass it.
+            // After the flush has marked which records it takes: where a logged operation could not be applied, the tree stopped before any
+            // merge could record its leaf as merged beyond that operation.
             self.poison.check()?;
             Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?)
         };
@@ -496,7 +498,7 @@ pub(crate) fn is_no_space(error: &TreeError) -> bool {
 }
 
 /// The state of a latched leaf, for snapshots.
-pub(crate) fn kept_state(leaf: &Exclusive<'_>, low: Vec<u8>, high: Option<Vec<u8>>) -> Kept {
+fn kept_state(leaf: &Exclusive<'_>, low: Vec<u8>, high: Option<Vec<u8>>) -> Kept {
     Kept {
         low,
         high,
