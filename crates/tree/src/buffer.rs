@@ -11,8 +11,7 @@
 //! A **mini-page** (Bf-Tree section 3) is a buffer in the ring. It has marks behind its records (`buffer/marks.rs`), so that it may hold
 //! clean ones beside dirty ones: *insert* (dirty), *cache* (a clean copy of a record of the page), *tombstone* (dirty), *phantom* (clean,
 //! and known to be absent from the page). In every other buffer all records are dirty, unless it mirrors its page. What must reach the
-//! page, images and snapshots is
-//! [`dirty_records`](Buffer::dirty_records); the others may be dropped at any time under the exclusive latch.
+//! page, images and snapshots is [`dirty_records`](Buffer::dirty_records); the others may be dropped at any time under the exclusive latch.
 
 mod marks;
 mod mini_page;

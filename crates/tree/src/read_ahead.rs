@@ -1,10 +1,10 @@
 //! How far a scan reads ahead of itself: the next leaves' pages are on their way while the present one is consumed.
 //!
 //! A scan that ends within its first leaf reads nothing ahead; afterwards it reads as many leaves ahead as it has used, so what
-//! is read in vain is never more than that. Whoever knows how many pairs he will
-//! take says so ([`expect_pairs`](Ahead::expect_pairs)): those leaves are asked for at once, the second beside the first if what the first
-//! holds behind the scan's start will not do, by the start's place between the leaf's bounds. Memory: at most 32 leaves and
-//! 256 KiB for each end of a scan, within the store's bound for all.
+//! is read in vain is never more than that. Whoever knows how many pairs he will take says so ([`expect_pairs`](Ahead::expect_pairs)):
+//! the leaves that this needs are asked for at once, as soon as the first is begun. How many pairs of the first lie in the range is guessed
+//! from where the scan's start lies between the leaf's bounds. Memory: at most 32 leaves and 256 KiB for each end of a scan, within the
+//! store's bound for all.
 
 use zonda_pages::{PageAddress, PageId, ReadAhead};
 use zonda_rt::atomic::Ordering;

@@ -31,6 +31,7 @@ use structure::{Leaf, Structure};
 
 type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
+/// The number of the first operation of a store; 0 stands for none.
 pub(crate) const FIRST_SEQUENCE: u64 = 1;
 
 fn log_options(options: &TreeOptions) -> LogOptions {

@@ -374,7 +374,7 @@ impl Snapshots {
         Ok(state.open.get(&number).and_then(Clone::clone))
     }
 
-    /// Whether snapshot `number` was given up.
+    /// Refuses a snapshot that was given up.
     ///
     /// # Errors
     /// `SnapshotTooOld`.

@@ -9,7 +9,7 @@
 //! a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads are
 //! refused, too, as they would see a part of it. The log has all of it for the next opening. See `buffer_end.rs`.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, time::Duration};
 
 use zonda_pages::{PageId, RecordPressure};
 use zonda_rt::{atomic::Ordering, epoch::Guard};
@@ -34,10 +34,11 @@ use crate::{
 /// Pages that a merge may need at most before more room is asked for.
 pub(crate) const PAGES_ASKED: u32 = 2;
 
-/// For how long checkpoints are tried where a zone of records is lost, and the pause between two.
-const OUTLIVE_MAX: std::time::Duration = std::time::Duration::from_secs(20);
-const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
-/// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
+/// For how long checkpoints are tried after a zone of log or MetaLog was lost; then the store stops.
+const OUTLIVE_MAX: Duration = Duration::from_secs(20);
+/// The pause between two of them.
+const OUTLIVE_PAUSE: Duration = Duration::from_millis(20);
+/// Fruitless evictions, all in all, after which a writer goes on over the budget; admission then holds it if space is the reason.
 const MISSES_MAX: u32 = 64;
 
 /// A write whose value is inline or already in the value log.
@@ -108,8 +109,9 @@ impl Tree {
         self.finish(committed, durability)
     }
 
-    /// Looks at the leaf of `key` before so many bytes of records are logged. What is written past the filter changes it at once; see
-    /// [`bring_in`](Self::bring_in).
+    /// Makes the leaf of `key` ready for `bytes` bytes of records, before they are logged: where no filter takes them first, its page is
+    /// brought in ([`bring_in`](Self::bring_in)); and a leaf that cannot be merged must have room for them. `end`: how far its buffer may
+    /// grow, in bytes and records (`buffer_end.rs`).
     ///
     /// # Errors
     /// Those of merging, of a leaf that cannot be merged and whose buffer would grow past `end`; those of the device.
@@ -122,7 +124,7 @@ impl Tree {
         if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
     }
 
-    /// Behind what brings leaves in: a clean buffer that keeps a record out goes, and is not to come back.
+    /// Call it after the page was brought in: a clean buffer that leaves no room for a record is dropped here, and must not come back.
     fn check_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         if self.unmerged.any() {
             self.check_takes(key, bytes, end)?;
@@ -251,7 +253,7 @@ impl Tree {
         let (mut overfull, mut relieved) = (Vec::new(), Ok(()));
         for prepared in records {
             let applied = self.deliver(&prepared.record(), &numbers);
-            // Then, not before: who searches for space takes what is counted for looked at.
+            // Once it is applied, not before: whoever searches for space takes every record that is counted for one that he has looked at.
             count(&self.counters.mine().puts);
             self.note_if_deleted(&prepared.record());
             match applied {
@@ -275,8 +277,8 @@ impl Tree {
         Ok(Committed { last: *numbers.end(), overfull })
     }
 
-    /// The error of a write that is logged: of that of a merge or a sync after which the store has stopped one would think that nothing was
-    /// written.
+    /// The error to tell of a write that is logged: `Poisoned` if the store has stopped since. From the error itself, of the merge or sync
+    /// that stopped it, a caller would conclude that nothing was written (`NoSpace`, say).
     fn stopped_by(&self, error: TreeError) -> TreeError {
         self.poison.check().err().unwrap_or(error)
     }
@@ -552,9 +554,8 @@ impl Tree {
         evicted.and(served)
     }
 
-    /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
-    /// while they are over theirs. `deletes`: may draw on the store's
-    /// reserve. `pages`: what the write may need in the end.
+    /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers while they are
+    /// over theirs. `deletes`: may draw on the store's reserve. `pages`: what the write may need in the end.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, `NoSpace`, those of the device.
