@@ -9,7 +9,7 @@ use crate::catalogue::Named;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::prefix::Prefix;
 use crate::store::Store;
-use crate::{Error, Result, Tree, key};
+use crate::{Durability, Error, Result, Tree, key};
 
 /// Writes to any trees of one store, applied in order by [`Db::write`](crate::Db::write): atomic over a crash, and to snapshots and scans.
 /// A later write to the same key wins. At most [`BATCH_BYTES_MAX`] bytes of keys, with the prefixes of named trees, and of values up to
@@ -31,8 +31,9 @@ pub struct Batch {
     /// Keys with their tree's prefix, and values, back to back.
     bytes: Vec<u8>,
     ops: Vec<Op>,
-    /// The named trees that it writes to, and their store, which a batch does not keep open.
+    /// The trees besides the default one that it writes to, in the order of their prefixes.
     trees: Vec<Arc<Named>>,
+    /// Their store, which a batch does not keep open.
     store: Option<Weak<Store>>,
     /// The first thing that was wrong; reported by `write`, before anything is written.
     refused: Option<Error>,
@@ -181,14 +182,25 @@ impl Batch {
         }
     }
 
-    /// The trees besides the default one that it writes to, in the order of their prefixes.
-    pub(crate) fn trees(&self) -> &[Arc<Named>] {
-        &self.trees
+    /// Applies it to `store`.
+    ///
+    /// # Errors
+    /// Those of [`Db::write`](crate::Db::write).
+    pub(crate) fn write_to(&self, store: &Arc<Store>, durability: Durability) -> Result<()> {
+        self.check(store)?;
+        let engine = store.writer()?;
+        // In the order of their prefixes: see `Named::admit`.
+        let _admitted = self.trees.iter().map(|tree| tree.admit()).collect::<Result<Vec<_>>>()?;
+        let ops = self.ops();
+        store.admit(&ops)?;
+        engine.write(&ops, durability.into())?;
+        store.written();
+        Ok(())
     }
 
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong`, `OtherStore`: the first thing that was wrong.
-    pub(crate) fn check(&self, store: &Arc<Store>) -> Result<()> {
+    fn check(&self, store: &Arc<Store>) -> Result<()> {
         if let Some(error) = &self.refused {
             return Err(error.clone());
         }
@@ -202,7 +214,7 @@ impl Batch {
     }
 
     /// The writes as the engine takes them.
-    pub(crate) fn ops(&self) -> Vec<BatchOp<'_>> {
+    fn ops(&self) -> Vec<BatchOp<'_>> {
         let mut start = 0;
         let ops = self.ops.iter().map(|op| {
             let key = &self.bytes[start..op.key_end];
@@ -240,7 +252,7 @@ mod tests {
         let numbers = |order: [usize; 4]| {
             let mut batch = Batch::new();
             order.iter().for_each(|&at| _ = batch.put_in(&trees[at], "k", "v"));
-            batch.trees().iter().map(|tree| tree.prefix.number()).collect::<Vec<_>>()
+            batch.trees.iter().map(|tree| tree.prefix.number()).collect::<Vec<_>>()
         };
         assert_eq!(numbers([0, 1, 2, 0]), numbers([2, 1, 1, 0]));
         assert!(numbers([1, 2, 0, 1]).is_sorted() && numbers([1, 2, 0, 1]).len() == 3);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use zonda_device::{BlockDevice, ZonedDevice};
 
 use crate::backing::Device;
-
 use crate::check::{CheckReport, Finding};
 use crate::device::Made;
 use crate::open::{self, Access, Devices};
@@ -15,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::store::Store;
 use crate::zones::Zone;
-use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, tree, zones};
+use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, zones};
 
 /// An open store. Reads and writes of its default tree are its own: it derefs to a [`Tree`].
 ///
@@ -324,7 +323,7 @@ impl Db {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        tree::write_batch(self.store(), batch, durability)
+        batch.write_to(self.store(), durability)
     }
 
     /// The store as of now. Waits for batches in progress, not for anything else.
@@ -383,6 +382,21 @@ impl Db {
     ///
     /// # Errors
     /// `Forked`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("app.zonda");
+    /// # let path = path.to_str().unwrap();
+    /// # zonda::Db::open(path)?.put("key", "value")?;
+    /// let db = zonda::Options::new().log_up_to_damage(true).open_read_only(path)?;
+    /// match db.log_left_out()? {
+    ///     None => println!("all that was synced is there"),
+    ///     Some(operations) => println!("at least {operations} operations are lost"),
+    /// }
+    /// # assert_eq!(db.log_left_out()?, None);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn log_left_out(&self) -> Result<Option<u64>> {
         Ok(self.store().reader()?.log_left_out())
     }

@@ -527,7 +527,8 @@ impl Tree {
         Ok(view)
     }
 
-    /// What `read` finds. Whether the tree was dropped is asked behind it: its pairs do not go before it is.
+    /// What `read` finds, if the tree was not dropped meanwhile. That is asked afterwards: pairs are deleted only once their tree counts as
+    /// dropped, so none of them is missed in a tree that does not.
     fn read<T>(&self, read: impl FnOnce(&zonda_tree::Engine) -> Result<T>) -> Result<T> {
         let found = read(self.store.reader()?)?;
         self.named.check()?;
@@ -604,19 +605,4 @@ fn ingest_into<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         item += 1;
     }
     Ok(item)
-}
-
-/// Applies a batch to the store; see [`Batch`](crate::Batch).
-///
-/// # Errors
-/// Those of `Db::write`.
-pub(crate) fn write_batch(store: &Arc<Store>, batch: &crate::Batch, durability: Durability) -> Result<()> {
-    batch.check(store)?;
-    let engine = store.writer()?;
-    let _admitted = batch.trees().iter().map(|tree| tree.admit()).collect::<Result<Vec<_>>>()?;
-    let ops: Vec<BatchOp<'_>> = batch.ops();
-    store.admit(&ops)?;
-    engine.write(&ops, durability.into())?;
-    store.written();
-    Ok(())
 }
