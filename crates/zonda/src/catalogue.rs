@@ -50,8 +50,8 @@ impl Named {
         Ok(())
     }
 
-    /// The right to write to the tree; hold it until the write is done. Of several trees it is to be had in the order of their prefixes
-    /// alone: two that wait for drops of what the other holds would wait for ever.
+    /// The right to write to the tree; hold it until the write is done. For several trees take it in the order of their prefixes: else two
+    /// writers, each waiting behind the drop of a tree that the other may write to, would wait for ever.
     ///
     /// # Errors
     /// `TreeDropped`.
@@ -158,7 +158,7 @@ impl Catalogue {
             BatchOp::Delete { key: &name_key(name) },
             BatchOp::Put { key: &dropping_key(found.prefix.number()), value: b"" },
         ];
-        // All of the tree goes for it.
+        // A full store takes it: all pairs of the tree go for these few bytes.
         engine.write_from_reserve(&batch, Durability::Buffered)?;
         found.dropped.store(true, Ordering::Release);
         self.names.write().remove(name);

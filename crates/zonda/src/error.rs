@@ -12,6 +12,20 @@ use zonda_tree::TreeError;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a call failed. Unless a variant says otherwise, nothing was changed.
+///
+/// # Examples
+/// ```
+/// use zonda::{Error, limits::KEY_BYTES_MAX};
+///
+/// # let db = zonda::Db::open("mem:")?;
+/// match db.put([0; KEY_BYTES_MAX + 1], "value") {
+///     Err(Error::KeyTooLong { bytes, bytes_max }) => assert_eq!(bytes, bytes_max + 1),
+///     Err(Error::NoSpace { live_bytes, usable_bytes, .. }) => println!("{live_bytes} of {usable_bytes} bytes are in use"),
+///     // There will be other variants.
+///     other => other?,
+/// }
+/// # Ok::<(), zonda::Error>(())
+/// ```
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -315,7 +315,8 @@ impl Options {
         device::kind_at(uri, self)
     }
 
-    /// Leaf size in bytes for a new store: 4096 (the default) to 32768, a multiple of 4096. For an existing one it must be what it has.
+    /// Leaf size in bytes for a new store: 4096 (the default) to 32768, a multiple of 4096. For an existing one it must be what it has. A
+    /// store has at most 134,217,728 leaves, which is 512 GiB of the smallest and 4 TiB of the largest.
     #[must_use]
     pub fn leaf_bytes(mut self, bytes: u32) -> Self {
         self.leaf_bytes = Some(bytes);

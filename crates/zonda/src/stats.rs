@@ -92,7 +92,7 @@ pub struct MemoryStats {
 pub struct TreeStats {
     /// Leaves.
     pub leaves: u64,
-    /// Levels, leaves included.
+    /// Levels of inner nodes, all of them in memory: 1 for a tree of few leaves. The leaves below are not counted.
     pub height: u32,
     /// Point reads.
     pub gets: u64,

@@ -73,8 +73,8 @@ impl Store {
         Ok((engine, tree.admit()?))
     }
 
-    /// The engine to write to a tree bit by bit, and to be admitted for each of them. A store that would take none of them says so now,
-    /// whether there are any or not.
+    /// The engine, for a long operation that writes to a tree batch by batch; each batch is admitted by itself
+    /// ([`writer_to`](Self::writer_to)). A store that takes no writes refuses now, even if there turns out to be nothing to write.
     ///
     /// # Errors
     /// As [`writer_to`](Self::writer_to); `Closed`, `Poisoned`.
