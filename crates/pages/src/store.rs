@@ -174,9 +174,9 @@ pub trait PageStore: Send + Sync {
         false
     }
 
-    /// Says that a writer needs zones for `pages` pages at once, and with 0 that it needs them no more: between the two reclaim goes on while
-    /// there are fewer. Returns whether there are enough. For values that take more than one zone; one is kept free anyway. Of several
-    /// writers the one that needs most counts.
+    /// Says that a writer needs zones for `pages` pages at once, and with 0 that it needs them no more: between the two reclaim goes on
+    /// while there are fewer. Returns whether there are enough. For values that take more than one zone; one is kept free anyway. Of
+    /// several writers the one that needs most counts.
     fn press_for(&self, _pages: u32) -> bool {
         true
     }
@@ -218,8 +218,8 @@ pub trait PageStore: Send + Sync {
         Vec::new()
     }
 
-    /// After [`adopt`](Self::adopt), which counts all values of earlier lives as live: in these segments fewer are. The numbers may be wrong
-    /// both ways for what happened after they were taken; reclaim looks before it gives a segment up. One pass over the zones.
+    /// After [`adopt`](Self::adopt), which counts all values of earlier lives as live: in these segments fewer are. The numbers may be
+    /// wrong both ways for what happened after they were taken; reclaim looks before it gives a segment up. One pass over the zones.
     fn adopt_values(&self, _live: &[LiveValues]) {}
 
     /// An append area.

@@ -119,8 +119,8 @@ impl Tree {
         }
     }
 
-    /// What `key` maps to, now or as `snapshot` sees it: an inline value, or the encoded pointer to a large one, is added to `into`. For what is
-    /// not the hot path, which is [`get_into`](Self::get_into).
+    /// What `key` maps to, now or as `snapshot` sees it: an inline value, or the encoded pointer to a large one, is added to `into`. For
+    /// what is not the hot path, which is [`get_into`](Self::get_into).
     ///
     /// # Errors
     /// As there; `SnapshotTooOld`.
