@@ -324,7 +324,8 @@ impl DeviceUri {
             "append_max" => &mut shape.append_bytes_max,
             _ => return self.set_option(key, value),
         };
-        *number = Some(parse_size(value).ok_or_else(|| bad(format!("`{key}={value}`: not a number or size")))?);
+        let wrong = || bad(format!("`{key}={value}`: not a number, or one with KiB, MiB, GiB or TiB"));
+        *number = Some(parse_size(value).ok_or_else(wrong)?);
         Ok(())
     }
 
@@ -636,6 +637,7 @@ mod tests {
     fn mistakes_are_named() {
         assert!(refusal("mem:?zone=1").contains("known are block, zone_size"));
         assert!(refusal("mem:?zones=many").contains("zones=many"));
+        assert!(refusal("mem:?zone_size=64MB").contains("KiB, MiB, GiB or TiB"));
         assert!(refusal("mem:?zones").contains("key=value"));
         assert!(refusal("mem:?direct=maybe").contains("on, off or auto"));
         assert!(refusal("mem:?layout=disk").contains("zones or blocks"));
