@@ -98,7 +98,7 @@ pub enum FileError {
         free_zones: u32,
     },
     /// A read-only mount is behind the live one: what it refers to was cleaned. Mount again.
-    #[error("stale: zone {zone} is in generation {found:?} now, the file has its bytes in generation {expected}")]
+    #[error("stale: zone {zone} is {} now, the file has its bytes in generation {expected}", state_of(*found))]
     Stale {
         /// The zone.
         zone: u32,
@@ -255,6 +255,11 @@ pub enum FileError {
     Space(#[from] SpaceError),
 }
 
+/// What a zone is in now, in words.
+fn state_of(found: Option<u64>) -> String {
+    found.map_or_else(|| "empty".to_owned(), |generation| format!("in generation {generation}"))
+}
+
 impl FileError {
     /// Whether it is for want of space, in the store or on the host of a device in a file: nothing was lost, deletes work, and what was
     /// refused may be tried again after them.
@@ -274,4 +279,16 @@ pub type Result<T> = std::result::Result<T, FileError>;
 /// Whether the device has lost what was to be read; after any other error it may be read another time.
 pub(crate) fn is_lost(error: &SpaceError) -> bool {
     matches!(error, SpaceError::Device(error) if matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_zone_is_told_in_words() {
+        let stale = |found| FileError::Stale { zone: 2, found, expected: 29 }.to_string();
+        assert_eq!(stale(None), "stale: zone 2 is empty now, the file has its bytes in generation 29");
+        assert_eq!(stale(Some(31)), "stale: zone 2 is in generation 31 now, the file has its bytes in generation 29");
+    }
 }
