@@ -438,3 +438,16 @@ mod tests {
         is::<Error>();
     }
 }
+    #[test]
+    fn every_error_is_in_the_document() {
+        let (source, document) = (include_str!("error.rs"), include_str!("../../../docs/embedding.md"));
+        let body =
+            source.split("pub enum Error {").nth(1).and_then(|rest| rest.split("\n}\n").next()).unwrap_or_default();
+        let at_four = body.lines().filter_map(|line| line.strip_prefix("    "));
+        let variants = at_four.filter(|line| line.starts_with(char::is_uppercase));
+        let names: Vec<&str> = variants.filter_map(|line| line.split([' ', ',']).next()).collect();
+        assert!(names.len() > 25, "{names:?}");
+        let missing: Vec<_> = names.iter().filter(|name| !document.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
