@@ -344,6 +344,11 @@ impl From<&SpaceError> for Error {
             &SpaceError::NoSpace { live_bytes, usable_bytes, free_zones, .. } => {
                 Self::NoSpace { live_bytes, usable_bytes, free_zones }
             }
+            // The zone manager knows its clients by their names alone.
+            SpaceError::OtherClient { found, .. } if found == "treelog" => Self::NotAStore {
+                what: "the device".to_owned(),
+                why: "it holds the log of a store (`Options::log_device`, `--log-on`)".to_owned(),
+            },
             SpaceError::NotAStore { .. }
             | SpaceError::NotEmpty { .. }
             | SpaceError::OtherClient { .. }
