@@ -394,9 +394,11 @@ impl From<&DeviceError> for Error {
             DeviceError::UnknownFeature { bit } => Self::UnknownFeatures { features: bit.to_string() },
             DeviceError::NoSpaceOnHost { path, bytes, .. } => Self::DiskFull { path: path.clone(), bytes: *bytes },
             DeviceError::WriteProtected { .. } => Self::ReadOnly,
-            DeviceError::Geometry { .. } | DeviceError::Mismatch { .. } | DeviceError::NotZoned { .. } => {
-                Self::UnsuitableDevice { why: error.to_string() }
-            }
+            // What is read and written is always whole blocks: only a shape that was asked for is not.
+            DeviceError::Geometry { .. }
+            | DeviceError::Unaligned { .. }
+            | DeviceError::Mismatch { .. }
+            | DeviceError::NotZoned { .. } => Self::UnsuitableDevice { why: error.to_string() },
             DeviceError::BadName { reason } => Self::BadUri { reason: reason.clone() },
             DeviceError::Io { path, action, source } => {
                 Self::Io { path: path.clone(), action, source: Arc::clone(source) }
@@ -438,12 +440,6 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_send_sync_and_static() {
-        fn is<T: Send + Sync + std::error::Error + 'static>() {}
-        is::<Error>();
-    }
-}
-    #[test]
     fn every_error_is_in_the_document() {
         let (source, document) = (include_str!("error.rs"), include_str!("../../../docs/embedding.md"));
         let body =
@@ -456,3 +452,9 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
+    #[test]
+    fn errors_are_send_sync_and_static() {
+        fn is<T: Send + Sync + std::error::Error + 'static>() {}
+        is::<Error>();
+    }
+}

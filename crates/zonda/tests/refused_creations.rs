@@ -32,6 +32,19 @@ fn no_file_is_left_of_a_store_that_cannot_be() {
     options().open(&place.uri()).unwrap();
 }
 
+/// `Device` says that a device has failed, and to open the store again.
+#[test]
+fn a_shape_that_cannot_be_is_no_failure_of_a_device() {
+    let place = Place::new();
+    for shape in ["zone_size=3", "zone_size=0", "zones=0", "block=3000", "append_max=1", "zone_capacity=5000"] {
+        for uri in [format!("{}?{shape}", place.uri()), format!("mem:?{shape}")] {
+            let refused = Options::new().open(&uri);
+            assert!(matches!(refused, Err(Error::UnsuitableDevice { .. })), "{uri}: {refused:?}");
+            assert_eq!(left(&place), [""; 0], "{uri}");
+        }
+    }
+}
+
 #[test]
 fn no_log_and_no_pages_are_left_without_each_other() {
     let place = Place::new();
