@@ -370,7 +370,8 @@ impl Options {
         self
     }
 
-    /// Whether to refuse what exists already: the store must be a new one. Default `false`.
+    /// Whether to refuse what exists already: the store must be a new one, and is made whatever
+    /// [`create_if_missing`](Self::create_if_missing) says. Default `false`.
     #[must_use]
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
