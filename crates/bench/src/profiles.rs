@@ -22,7 +22,7 @@ pub fn show(name: Option<&str>, in_json: bool) -> Result<String> {
         let lines: Vec<String> = profiles.iter().map(|profile| line(profile).to_string()).collect();
         return Ok(lines.join("\n"));
     }
-    let mut table = Table::new(&["name", "kind", "bytes", "dies", "what"]);
+    let mut table = Table::new(&["name", "kind", "bytes", "dies", "what"]).with_text(&["kind", "what"]);
     for profile in &profiles {
         let dies = profile.flash.dies.to_string();
         let bytes = crate::show_bytes(profile.capacity_bytes());

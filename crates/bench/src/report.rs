@@ -82,17 +82,27 @@ impl PhaseReport {
     }
 }
 
-/// A table with aligned columns: the first column to the left, the others to the right.
+/// A table with aligned columns: the first column and those of [text](Self::with_text) to the left, the others to the right.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// Which columns are text; none unless somebody said so.
+    text: Vec<bool>,
 }
 
 impl Table {
     /// A table under these headings.
     #[must_use]
     pub fn new(headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
+        Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()], text: Vec::new() }
+    }
+
+    /// The same with the columns of these headings to the left: text, and no numbers.
+    #[must_use]
+    pub fn with_text(mut self, headings: &[&str]) -> Self {
+        let is_text = |heading: &String| headings.contains(&heading.as_str());
+        self.text = self.rows[0].iter().map(is_text).collect();
+        self
     }
 
     /// Adds a row.
@@ -106,9 +116,10 @@ impl Table {
         let widths = self.widths();
         let mut text = String::new();
         for row in &self.rows {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
+            let is_left = |column: usize| column == 0 || self.text.get(column) == Some(&true);
+            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match is_left(column) {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
             });
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
@@ -285,6 +296,14 @@ pub(crate) mod tests {
         assert!(bytes.contains("90.0") && bytes.contains("O_DIRECT"), "{bytes}");
         let lengths: Vec<_> = bytes.lines().map(|line| line.chars().count()).collect();
         assert_eq!(lengths[0].abs_diff(lengths[1]), "file (O_DIRECT)".len() - "file (O_DIRECT)".len());
+    }
+
+    #[test]
+    fn text_stands_on_the_left_and_numbers_on_the_right() {
+        let mut table = Table::new(&["name", "what", "bytes"]).with_text(&["what"]);
+        table.row(["a", "short", "7"].map(str::to_owned));
+        table.row(["b", "rather long", "12345"].map(str::to_owned));
+        assert_eq!(table.render(), "name  what         bytes\na     short            7\nb     rather long  12345\n");
     }
 
     #[test]

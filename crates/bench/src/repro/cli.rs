@@ -210,7 +210,7 @@ fn print_options(drives: &[&DriveExperiment], scale: Scale, output: &mut Output)
 }
 
 fn list(output: &mut Output) -> Result<()> {
-    let mut table = Table::new(&["name", "source", "what"]);
+    let mut table = Table::new(&["name", "source", "what"]).with_text(&["source", "what"]);
     for experiment in EXPERIMENTS {
         table.row([experiment.name, experiment.source, experiment.title].map(str::to_owned));
     }
