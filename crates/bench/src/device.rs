@@ -147,14 +147,13 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// Gives a modelled drive the commands of a trace, each at its time; the text to print.
 ///
 /// # Errors
-/// `Io`; `Model` for a profile or a trace that is not understood, and for a command about what the drive has not.
+/// `Io`; `Usage`, `Device` for a name that is not understood; `Model` for such a trace, and for a command about what the drive has not.
 pub fn replay(uri: &str, trace: &Path) -> Result<String> {
     let text =
         fs::read_to_string(trace).map_err(|source| BenchError::io(format!("read {}", trace.display()), source))?;
     let model = |reason: String| BenchError::Model { reason };
     let name = uri.strip_prefix("flash:").ok_or_else(|| usage("device", uri, "flash:PROFILE"))?;
-    let spec: zonda_flash::drive::Spec =
-        name.parse().map_err(|error: zonda_device::DeviceError| model(error.to_string()))?;
+    let spec: zonda_flash::drive::Spec = name.parse()?;
     let places = spec.places().map_err(|error| model(error.to_string()))?;
     let entries = zonda_flash::trace::parse_for(&text, &places)
         .map_err(|error| model(format!("{}: {error}", trace.display())))?;

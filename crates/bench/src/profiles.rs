@@ -1,6 +1,7 @@
 //! The modelled drives that come with the program, for `zonda device profiles`.
 
 use serde_json::json;
+use zonda_device::DeviceError;
 use zonda_flash::profile::Profile;
 
 use crate::report::Table;
@@ -9,12 +10,13 @@ use crate::{BenchError, Result};
 /// One line for each profile, or the text of one.
 ///
 /// # Errors
-/// `Model` for a profile that does not exist.
+/// `Device` (`BadName`) for a profile that does not exist.
 pub fn show(name: Option<&str>, in_json: bool) -> Result<String> {
     let refused = |error: zonda_flash::profile::ProfileError| BenchError::Model { reason: error.0 };
     if let Some(name) = name {
-        let profile = Profile::named(name).map_err(refused)?;
-        let text = Profile::text(name).map_err(refused)?;
+        let unknown = |error: zonda_flash::profile::ProfileError| DeviceError::BadName { reason: error.0 };
+        let profile = Profile::named(name).map_err(unknown)?;
+        let text = Profile::text(name).map_err(unknown)?;
         return Ok(if in_json { line(&profile).to_string() } else { text.trim_end().to_owned() });
     }
     let profiles = Profile::names().map(Profile::named).collect::<std::result::Result<Vec<_>, _>>().map_err(refused)?;

@@ -288,6 +288,10 @@ fn modelled_drives_are_listed_measured_and_replayed() {
         assert!(said.contains(&format!("own.txt: line 2 of the trace: `7 {command}`")) && said.contains(why), "{said}");
     }
     assert!(shell.fails(2, "device bench mem: --virtual").contains("--virtual"));
+    for unknown in ["device profiles nope", "device replay flash:nope own.txt", "device replay flash:test?k=x own.txt"]
+    {
+        shell.fails(2, unknown);
+    }
 }
 
 #[test]
