@@ -141,6 +141,16 @@ fn options_that_are_zero_or_absurd() {
     assert!(["zonda", "zkv-block", "bftree", "map"].iter().all(|design| designs.contains(design)), "{designs}");
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
     assert!(shell.fails(2, "repro zkv-table3 --scale tiny --point x").contains("one point"));
+    assert!(shell.fails(2, "repro zns-fig1 --print-options").contains("\"zns-fig1\" does not work"));
+}
+
+#[test]
+fn a_file_of_keys_that_is_not_there_costs_no_results() {
+    let shell = Shell::new();
+    shell.write("before.json", "what was measured");
+    let said = shell.fails(1, "repro zkv-table3 --scale tiny --out . --json before.json --keys nothing-here");
+    assert!(said.contains("cannot read nothing-here") && said.lines().count() == 1, "{said}");
+    assert_eq!(shell.read("before.json"), b"what was measured");
 }
 
 #[test]

@@ -108,7 +108,8 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
         return Err(BenchError::Usage { option: "--json", given: "all".into(), expected });
     }
     if arguments.run.print_options {
-        return print_options(&drives, arguments.run.scale, &mut Output::new(None)?);
+        let name = arguments.name.unwrap_or_default();
+        return print_options(&name, &drives, arguments.run.scale, &mut Output::new(None)?);
     }
     if let (Some(keys), true) = (&arguments.run.keys, stores.is_empty()) {
         let expected = "an experiment on stores".to_owned();
@@ -198,10 +199,10 @@ fn chosen(name: &str) -> Result<Chosen> {
 }
 
 /// Both lists of options of the live experiments.
-fn print_options(drives: &[&DriveExperiment], scale: Scale, output: &mut Output) -> Result<()> {
+fn print_options(name: &str, drives: &[&DriveExperiment], scale: Scale, output: &mut Output) -> Result<()> {
     let Some(experiment) = drives.iter().find(|experiment| experiment.is_live()) else {
-        let expected = "one with stock db_bench, splitzns-fig13 for example".to_owned();
-        return Err(BenchError::Usage { option: "--print-options", given: "this experiment".into(), expected });
+        let expected = "an experiment with stock db_bench, splitzns-fig13 for example".to_owned();
+        return Err(BenchError::Usage { option: "--print-options", given: name.to_owned(), expected });
     };
     let mut table = Table::new(&["option", "paper, or default", "ours"]);
     experiment.rocksdb_options(scale).into_iter().for_each(|line| table.row(line));
@@ -254,8 +255,8 @@ mod tests {
     fn options_of_rocksdb_are_shown_for_those_who_have_it() {
         let mut output = Output::to(Box::new(std::io::sink()), None);
         let of = |name| chosen(name).unwrap().1;
-        assert!(print_options(&of("splitzns-fig13"), Scale::Laptop, &mut output).is_ok());
-        assert!(print_options(&of("zns-fig1"), Scale::Laptop, &mut output).is_err());
+        assert!(print_options("", &of("splitzns-fig13"), Scale::Laptop, &mut output).is_ok());
+        assert!(print_options("", &of("zns-fig1"), Scale::Laptop, &mut output).is_err());
     }
 
     #[test]

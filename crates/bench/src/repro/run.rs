@@ -107,9 +107,10 @@ impl Runner {
         Ok(results)
     }
 
-    /// Refuses a file of keys that nothing would be taken from.
+    /// Refuses a file of keys that nothing would be taken from: what was measured would make room for a run in which all fails.
     fn check_keys(&self, races: &[Race]) -> Result<()> {
         let Some(keys) = &self.keys else { return Ok(()) };
+        fs::File::open(keys).map_err(|source| BenchError::io(format!("read {}", keys.display()), source))?;
         if races.iter().any(|race| race.data.key_bytes == GIVEN_KEY_BYTES) {
             return Ok(());
         }
@@ -124,7 +125,7 @@ impl Runner {
         };
         let known: Vec<_> = races.iter().map(|race| race.x.as_str()).collect();
         let expected = match known.as_slice() {
-            [""] => "no such option: the experiment has one point".to_owned(),
+            [""] => "none: the experiment has one point".to_owned(),
             known => format!("one of \"{}\"", known.join("\", \"")),
         };
         Err(BenchError::Usage { option: "--point", given: unknown.clone(), expected })
