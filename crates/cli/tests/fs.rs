@@ -390,6 +390,25 @@ fn bad_input_is_said() {
         assert!(said.len() > 15, "{arguments}: {said}");
     }
     assert_eq!(shell.ok("fs ls d.zoned"), "", "nothing was left behind");
+    for named in ["fs mkfs nothing-here", "fs ls nothing-here", "fs mkfs nothing-here?fs=xfs-like"] {
+        assert!(shell.fails(1, named).contains("`zonda device create`"), "{named}: it says what makes one");
+    }
+    let said = shell.fails(2, "fs ls zonda://file:d.zoned?policy=caza");
+    assert!(said.contains("file:d.zoned: names") && !said.contains("unknown scheme"), "{said}");
+}
+
+#[test]
+fn no_more_is_live_in_a_zone_than_was_written() {
+    let shell = store();
+    shell.write("000001.sst", bytes(1, 300_000));
+    shell.ok("fs cp d.zoned 000001.sst store:/000001.sst");
+    let dumped = shell.ok("fs dump d.zoned --json");
+    let lines = dumped.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let zones: Vec<_> = lines.filter(|line| !line["zone"].is_null()).collect();
+    assert!(zones.iter().any(|zone| zone["of"] == "journal"), "{zones:?}");
+    for zone in zones {
+        assert!(zone["live_bytes"].as_u64().unwrap() <= zone["written_bytes"].as_u64().unwrap(), "{zone}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use zonda_device::{DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions, MountReport};
 
 use crate::devices::{self, Data};
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::say;
 
 const EXAMPLES: &str = "\
@@ -131,12 +131,26 @@ impl StoreArg {
     }
 
     fn drive(&self, mode: OpenMode, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
-        blocks::Drive::open(&self.uri, mode, data).with_context(|| self.cannot("open"))
+        if let Some(name) = self.uri.strip_prefix("zonda://") {
+            let name = name.split('?').next().unwrap_or_default();
+            bail!(BadArgument(format!("{name}: names have no zonda:// here, and no keys of the plugin but `fs`")));
+        }
+        blocks::Drive::open(&self.uri, mode, data).with_context(|| self.cannot_open())
     }
 
     fn zones(&self, mode: OpenMode, data: Data) -> anyhow::Result<Arc<dyn ZonedDevice>> {
-        let cannot = || self.cannot("open");
+        let cannot = || self.cannot_open();
         devices::open_zoned(&self.uri.parse().with_context(cannot)?, mode, data).with_context(cannot)
+    }
+
+    /// What makes the file of a device is not told by the error for one that is missing.
+    fn cannot_open(&self) -> String {
+        let cannot = self.cannot("open");
+        let place = self.uri.split('?').next().and_then(|place| place.parse::<DeviceUri>().ok()).map(|uri| uri.place);
+        match place {
+            Some(Place::File(path)) if !path.exists() => format!("{cannot}, which `zonda device create` makes"),
+            _ => cannot,
+        }
     }
 
     /// Whether the device lies in this file of the host, under whatever name.

@@ -68,16 +68,18 @@ impl Dump {
 
     fn zones(&self, store: &zonda_files::FileStore, out: &mut Output) -> anyhow::Result<()> {
         for view in store.space().view().iter().filter(|view| view.stream.is_some()) {
+            // The journal's zone is live as a whole, also what is still to be written of it.
+            let live = view.live_bytes.min(view.written_bytes);
             let stream = view.stream.map_or(0, |stream| stream.0);
             let of = view.stream.map_or("nothing", stream_name);
             if self.json {
                 out.json(&json!({
                     "zone": view.zone.0, "state": view.state.name(), "stream": stream, "of": of, "generation": view.generation,
-                    "written_bytes": view.written_bytes, "live_bytes": view.live_bytes,
+                    "written_bytes": view.written_bytes, "live_bytes": live,
                 }))?;
             } else {
                 let (zone, state, generation) = (view.zone, view.state.name(), view.generation);
-                let (live, written) = (view.live_bytes, view.written_bytes);
+                let written = view.written_bytes;
                 out.line(format!(
                     "{zone}  {state}  of {of}  generation {generation}  live {live} of {written} written"
                 ))?;
