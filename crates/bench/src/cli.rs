@@ -17,7 +17,7 @@ use crate::{BenchError, Distribution, Result, parse_bytes, parse_count};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda bench                                     the default suite: load and the five ZKV workloads, within a minute
+  zonda bench                                     load and the five ZKV workloads, within a minute
   zonda bench ycsb --workload ycsb-a,ycsb-c --distribution zipf:0.9 --records 1M
   zonda bench ycsb --on mem: --workload skew-a,scan:100 --json -
   zonda bench ycsb --design zkv --switch filter-by-node=off --switch zflusher=off

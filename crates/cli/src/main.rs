@@ -13,11 +13,10 @@ mod output;
 mod progress;
 mod store;
 
-use clap::Parser;
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let cli = commands::Cli::parse();
+    let cli = commands::parse();
     let outcome = commands::run(cli);
     Exit::of(outcome).into()
 }

@@ -16,11 +16,11 @@ use crate::{BenchError, Result};
 const EXAMPLES: &str = "\
 Examples:
   zonda repro --list                              all experiments
-  zonda repro zkv-table3                          table 3 of the ZKV paper, ours beside it, in minutes
+  zonda repro zkv-table3                          table 3 of the ZKV paper, ours beside it: minutes
   zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
   zonda repro zkv-fig16 --resume                  goes on where a run was stopped
   zonda repro bftree-fig12 --point '16 %'         one point, the others as they were measured before
-  zonda repro splitzns-fig13 --seeds 3 --resume   three seeds, those that are there already taken from the results
+  zonda repro splitzns-fig13 --seeds 3 --resume   three seeds; those that are there are taken
   zonda repro splitzns-fig13 --print-options      options of RocksDB, the paper's and ours
   zonda repro zns-fig1                            modelled drives overwritten, as in the ZNS paper
   zonda repro all --scale tiny --out /tmp/repro";

@@ -13,8 +13,10 @@ use crate::store::{StoreArgs, TreeArgs};
 const EXAMPLES: &str = "\
 Examples:
   zonda delete app.zonda user:1 user:2     durable when it returns; keys that do not exist are fine
-  zonda delete app.zonda --prefix user:    all keys that begin so, the least first; what an interrupted one left the next removes
-  zonda delete app.zonda --hex 0001ff";
+  zonda delete app.zonda --prefix user:    all keys that begin so, the least first
+  zonda delete app.zonda --hex 0001ff
+
+What a delete by prefix that was interrupted left, the next removes.";
 
 /// Removes keys, whether they exist or not, or all with a prefix
 #[derive(Args, Debug)]

@@ -14,7 +14,7 @@ use crate::store::StoreArgs;
 const EXAMPLES: &str = "\
 Examples:
   zonda dump app.zonda > app.jsonl
-  zonda load copy.zonda app.jsonl --format jsonl      makes the same store again, named trees included
+  zonda load copy.zonda app.jsonl --format jsonl    makes the same store again, all trees included
   zonda dump app.zonda --skip-damaged > rest.jsonl    what is left of a damaged store, exit code 3
 
 Each line is {\"key\":...,\"value\":...}; `key_hex` and `value_hex` where bytes are not UTF-8; `tree` in named trees, and alone for one

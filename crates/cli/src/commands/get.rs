@@ -12,7 +12,7 @@ use crate::store::{StoreArgs, TreeArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda get app.zonda user:1              the value and a line end; exit code 1 if there is no such key
+  zonda get app.zonda user:1              the value and a line end; code 1 if there is no such key
   zonda get app.zonda user:1 --raw > f    the value's bytes and nothing else
   zonda get app.zonda --hex 0001ff        key and value in hexadecimal digits
   zonda get app.zonda user:1 --json       {\"key\":\"user:1\",\"value\":\"ada\"}";

@@ -8,7 +8,7 @@ use crate::store::{MemoryArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda restore app-2026-11-20.zonda app.zonda     never over an existing store: move that away first
+  zonda restore app-2026-11-20.zonda app.zonda    never over an existing store: move that away first
 
 A copy that was interrupted is opened by no command: remove it and copy again.
 What is made has its log beside its pages, also where the backup's is on a device of its own (--log-on). For a log on a device of its own:

@@ -13,7 +13,7 @@ use crate::store::{StoreArgs, TreeArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda scan app.zonda                            all pairs: key, tab, value, with \\t \\n \\r \\\\ \\xHH escaped, as `load` reads them
+  zonda scan app.zonda                            pairs: key, tab, value, escaped as `load` reads them
   zonda scan app.zonda --prefix user: --limit 10
   zonda scan app.zonda --from a --to b            from a, up to but without b
   zonda scan app.zonda --reverse --limit 1        the last pair

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   zonda fs mkfs other.zoned && zonda fs restore other.zoned db-2026-11-22
   zonda fs restore other.zoned db-2026-11-22 --json
-  zonda fs restore disk.zoned /var/lib/users --into /users        beside what is there; then --db=/users
+  zonda fs restore disk.zoned /var/lib/users --into /users    beside what is there; then --db=/users
 
 The store must be empty, or --into names a directory that is not there. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names; so the files of a
 database of the host, restored from its own directory, are in the root, `--db=/`, if --into does not say where. A backup that did not end is refused, and one
