@@ -251,16 +251,25 @@ impl Lanes {
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full, or if it may not hold all that the lane writes: a mount looks
     /// for logs and meta files only where the header of a zone says that they may be.
-    pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, &FileTags)) -> Option<ZoneWriter> {
+    ///
+    /// Compactions have to leave `kept_from_compactions` free zones for what may be in this one; 0 if one has written to it: then it was
+    /// for all when it was opened, or since.
+    pub(crate) fn adopt(
+        &self,
+        writer: ZoneWriter,
+        first: (FileId, &FileTags),
+        kept_from_compactions: u32,
+    ) -> Option<ZoneWriter> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, writer.stream());
         let holds_all = lane.streams.iter().all(|stream| writer.holds().contains(stream));
         if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 || !holds_all {
             return Some(writer);
         }
-        // Which of them was one of the last is on no device: if one of these is taken, all that are open are treated so.
-        let is_last = !lane.streams.contains(DATA) && self.spare_now() < LAST_ZONES;
-        let spare = if is_last { LAST_ZONES } else { FOR_ALL };
+        // Which of them was one of the last, or of the reserve of flushes, is on no device: if one of these is taken, all that are open
+        // are treated so.
+        let kept = if lane.streams.contains(DATA) { kept_from_compactions } else { LAST_ZONES };
+        let spare = if self.spare_now() < kept { kept } else { FOR_ALL };
         lane.open.push(Arc::new(self.open_zone(writer, first, spare)));
         None
     }

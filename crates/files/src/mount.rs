@@ -23,6 +23,7 @@ use self::lost::Beside;
 use self::recognise::with_recognised;
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
+use crate::claim::{COMPACTION, zones_kept_from};
 use crate::commit::Committer;
 use crate::ground::Ground;
 use crate::lanes::Lanes;
@@ -156,7 +157,8 @@ impl FileStore {
         let splits = options.policy.split_percent_max().is_some();
         let lanes = Lanes::new(space.clone(), splits);
         let fallback = fallback.or((splits && !lanes.splits()).then_some(FEW_TOKENS));
-        take_up(&ground, &lanes, &catalogue, &zones)?;
+        let kept = zones_kept_from(COMPACTION, options.flush_reserve_zones);
+        take_up(&ground, &lanes, &catalogue, &zones, kept)?;
         let mut items = Vec::new();
         let Ok(()) = catalogue.snapshot(&mut |change| {
             items.push(change.encode());
@@ -335,7 +337,13 @@ fn run_from(mut size: u64, chunks: Option<&BTreeMap<u64, Extent>>) -> Vec<Extent
 
 /// Goes on in the partly written zones of an earlier life; finishes those that no lane has a token for.
 /// Subzones are finished whatever is in them: who wrote a table does not go on. Then split zones hold no tokens.
-fn take_up(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[RecoveredZone]) -> Result<()> {
+fn take_up(
+    ground: &Ground,
+    lanes: &Lanes,
+    catalogue: &Catalogue,
+    zones: &[RecoveredZone],
+    kept_from_compactions: u32,
+) -> Result<()> {
     let space = ground.space();
     let (subzones, zones): (Vec<&RecoveredZone>, _) = zones.iter().partition(|zone| space.is_subzone(zone.zone));
     for zone in subzones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
@@ -348,10 +356,16 @@ fn take_up(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[Recov
             Err(error) => return Err(error.into()),
         }
     }
-    take_up_wide(ground, lanes, catalogue, &zones)
+    take_up_wide(ground, lanes, catalogue, &zones, kept_from_compactions)
 }
 
-fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[&RecoveredZone]) -> Result<()> {
+fn take_up_wide(
+    ground: &Ground,
+    lanes: &Lanes,
+    catalogue: &Catalogue,
+    zones: &[&RecoveredZone],
+    kept_from_compactions: u32,
+) -> Result<()> {
     let space = ground.space();
     for zone in zones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
         // Stores of earlier versions have meta files in zones in front; nothing is added to these.
@@ -369,7 +383,9 @@ fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[
             Err(error) => return Err(error.into()),
         };
         let first = first_in(catalogue, zone);
-        if let Some(refused) = lanes.adopt(writer, (first.0, &first.1)) {
+        let had_compaction = files_in(catalogue, zone).any(|(.., tags)| tags.kind == FileKind::Data);
+        let kept = if had_compaction { 0 } else { kept_from_compactions };
+        if let Some(refused) = lanes.adopt(writer, (first.0, &first.1), kept) {
             space.seal(refused);
         }
     }
@@ -387,12 +403,19 @@ fn seal_if_partial(space: &Space, zone: ZoneId) -> Result<()> {
 /// The first file in a zone that is still there, and its tags: policies see the zone as before. If the first of all is gone they see it
 /// as that of the next one: only the journal knows of files, and forgets those that are gone.
 fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, FileTags) {
-    let here = catalogue.files().flat_map(|(file, inode)| {
+    let first = files_in(catalogue, zone).min_by_key(|(block, ..)| *block);
+    let unknown = (FileId(0), FileTags { kind: FileKind::Data, lifetime: Lifetime::NotSet, level: None });
+    first.map_or(unknown, |(_, file, tags)| (file, tags))
+}
+
+/// The files in a zone, each with its first block there, and their tags.
+fn files_in<'a>(
+    catalogue: &'a Catalogue,
+    zone: &'a RecoveredZone,
+) -> impl Iterator<Item = (u64, FileId, FileTags)> + use<'a> {
+    catalogue.files().filter_map(move |(file, inode)| {
         let is_here = |extent: &&Extent| extent.zone == zone.zone && extent.generation == zone.generation;
         let first = inode.extents.iter().filter(is_here).map(|extent| extent.block).min();
         first.map(|block| (block, file, inode.tags))
-    });
-    let first = here.min_by_key(|(block, ..)| *block);
-    let unknown = (FileId(0), FileTags { kind: FileKind::Data, lifetime: Lifetime::NotSet, level: None });
-    first.map_or(unknown, |(_, file, tags)| (file, tags))
+    })
 }

@@ -259,6 +259,56 @@ fn a_compaction_takes_nothing_of_the_reserve_of_flushes() {
     }
 }
 
+/// Which zones flushes opened is on no device: those in which no compaction wrote are theirs after a mount, too.
+#[test]
+fn nor_does_a_compaction_after_a_mount() {
+    for active in [3, 4, 6, 14] {
+        let mut store = on_zones(active);
+        fill(&store, "/table", FileKind::Data, 20_000);
+        let mut flushed = 0;
+        while put(&store, &format!("/flushed {flushed}"), 20_480).is_ok() {
+            flushed += 1;
+            store.sync_names().unwrap();
+            store = again_on_zones(store);
+            let mut table = create(&store, "/refused", FileKind::Data);
+            let written = table.append(&[7; 4_096]).and_then(|()| table.sync());
+            assert!(written.is_err_and(|error| error.is_no_space()), "{active} active, behind flush {flushed}");
+        }
+        // Three to a zone.
+        assert!(flushed >= 6, "{active} active: {flushed}");
+        store.remove(&path("/table")).unwrap();
+        assert!(fill(&store, "/again", FileKind::Data, 20_000) > 500_000, "{active} active");
+        assert_eq!(store.check().unwrap().findings, [], "{active} active");
+    }
+}
+
+/// What a compaction left of its own zone is for compactions after a mount, too.
+#[test]
+fn a_compaction_goes_on_in_its_zone_after_a_mount() {
+    for active in [3, 4, 6, 14] {
+        let most = fill(&on_zones(active), "/table", FileKind::Data, 20_000);
+        let store = on_zones(active);
+        let mut table = create(&store, "/table", FileKind::Data);
+        // A third of its last zone is left.
+        (1..most / 20_000).for_each(|_| table.append(&[7; 20_000]).and_then(|()| table.sync()).unwrap());
+        table.close().unwrap();
+        let zone = |store: &FileStore, name: &str| store.extents(&path(name)).unwrap().last().unwrap().zone;
+        let last = zone(&store, "/table");
+        // It takes a zone of those that compactions have to leave.
+        let mut log = create(&store, "/log", FileKind::Log);
+        log.append(&[7; 100]).and_then(|()| log.sync()).unwrap();
+        drop(log);
+        let store = again_on_zones(store);
+        let mut table = create(&store, "/goes on", FileKind::Data);
+        table.append(&[7; 4_096]).unwrap();
+        table.close().unwrap();
+        assert_eq!(zone(&store, "/goes on"), last, "{active} active");
+        let mut table = create(&store, "/refused", FileKind::Data);
+        let written = table.append(&[7; 40_000]).and_then(|()| table.sync());
+        assert!(written.is_err_and(|error| error.is_no_space()), "{active} active");
+    }
+}
+
 /// Emptying a zone that can be written no more gains none: cleaning does not give its own zone for that.
 #[test]
 fn cleaning_goes_on_beside_a_read_only_zone() {
