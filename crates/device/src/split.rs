@@ -46,6 +46,9 @@ pub struct SubzoneReport {
 ///
 /// Reads, flushes and durability are those of the device: a subzone's blocks are blocks of its zone. The rules of writing
 /// (I1) hold for each subzone instead of the zone. Ordinary commands on a split zone answer `InvalidTransition`.
+///
+/// A split zone that is lost as a whole is read-only or offline in the report of its zone, whatever is said of its subzones: it holds no
+/// resources any more, and the commands here fail on it.
 pub trait SplitZones: Send + Sync + Debug {
     /// Subzones of a split zone.
     fn subzones(&self) -> u16;
@@ -62,7 +65,7 @@ pub trait SplitZones: Send + Sync + Debug {
     /// All subzones of a split zone, in their order.
     ///
     /// # Errors
-    /// `InvalidTransition` if it is not split.
+    /// `InvalidTransition` if it is not split; `Offline` from one that is lost as a whole.
     fn report_subzones(&self, zone: ZoneId) -> Result<Vec<SubzoneReport>>;
 
     /// Writes whole blocks at the write pointer of a subzone. Its first write decides its chip.

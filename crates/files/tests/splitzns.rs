@@ -10,6 +10,7 @@ mod common;
 use std::sync::Arc;
 
 use common::disturbed::Disturbed;
+use common::losing::{Losing, Says};
 use common::split::{SUBZONE_BYTES, SUBZONES, geometry, memory, over};
 use common::world::{Tally, World};
 use common::{options_with, path};
@@ -18,6 +19,7 @@ use zonda_files::lsm::{KeyOrder, KeyRange, TableHint, VersionEdit};
 use zonda_files::{Cleaned, FileError, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, SplitUsage, StoreId};
 use zonda_flash::drive::TimeMode;
 use zonda_rt::DeviceCall;
+use zonda_space::SplitZoneUse;
 
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("ZONDA_FILES_SEED") {
@@ -297,33 +299,97 @@ fn a_split_zone_that_is_full_of_overflowing_tables_gives_its_token_back() {
 /// Of three tokens two are with split zones: one that is full but for a subzone, and another.
 fn with_two_split_zones_active() -> FileStore {
     let store = store("splitzns,share=90");
+    activate_two_split_zones(&store);
+    store
+}
+
+fn activate_two_split_zones(store: &FileStore) {
     let write = |name: &str| {
         let mut writer = store.create(&path(name), deep()).unwrap();
         writer.append(&[7; 40_000]).unwrap();
         writer.sync().unwrap();
         writer
     };
-    put(&store, "/dies", 4, 40_000).unwrap();
+    put(store, "/dies", 4, 40_000).unwrap();
     let writers = ["/1", "/2", "/3", "/4"].map(write);
     store.remove(&path("/dies")).unwrap();
     store.sync_names().unwrap();
     writers.into_iter().for_each(|writer| writer.close().unwrap());
-    let usage = split(&store);
+    let usage = split(store);
     assert_eq!((usage.split_zones, usage.active_split_zones, usage.written_subzones), (2, 2, 0), "{usage:?}");
-    store
+}
+
+/// A little file in a wide zone; which.
+fn put_wide(store: &FileStore, name: &str, lifetime: Lifetime) -> u32 {
+    let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime).with_level(1);
+    let mut writer = store.create(&path(name), tags).unwrap();
+    writer.append(&[7; 4_000]).unwrap();
+    writer.sync().unwrap();
+    writer.close().unwrap();
+    zones(store, name)[0]
+}
+
+/// A drive that loses zones, and a store on it.
+fn losing(says: Says) -> (Arc<Losing>, FileStore) {
+    let device = Arc::new(Losing::over(over(Arc::new(memory()), TimeMode::Untimed, 1).unwrap(), says));
+    let below = Arc::clone(&device) as Arc<dyn ZonedDevice>;
+    (device, FileStore::format(below, StoreId(1), false, options_with("splitzns,share=90")).unwrap())
+}
+
+fn zone_of_subzone(store: &FileStore, name: &str) -> ZoneId {
+    ZoneId((zones(store, name)[0] - geometry().zone_count) / u32::from(SUBZONES))
+}
+
+/// The drive has it back, and says so when it is asked.
+#[test]
+fn a_split_zone_that_is_lost_as_a_whole_gives_its_token_back() {
+    for says in [Says::AsBefore, Says::Offline, Says::NotSplit] {
+        let (device, store) = losing(says);
+        activate_two_split_zones(&store);
+        device.lose(zone_of_subzone(&store, "/1"));
+        let medium = put_wide(&store, "/medium", Lifetime::Medium);
+        assert_eq!(split(&store).active_split_zones, 2, "one token was left");
+        let long = put_wide(&store, "/long", Lifetime::Long);
+        assert_ne!(long, medium, "lifetimes are mixed for a zone that is gone, {says:?}");
+        assert_eq!(split(&store).active_split_zones, 1, "{says:?}");
+        assert!(store.open(&path("/1")).unwrap().read_at(0, &mut [0; 10]).is_err());
+        assert!(whole_of_sevens(&store, "/4"), "{says:?}");
+    }
+}
+
+/// The table goes on elsewhere, and its subzone is not written for ever.
+#[test]
+fn so_does_one_that_is_lost_while_a_subzone_is_written() {
+    for says in [Says::AsBefore, Says::Offline, Says::NotSplit] {
+        let (device, store) = losing(says);
+        put(&store, "/full", 4, 40_000).unwrap();
+        let mut writer = store.create(&path("/1"), deep()).unwrap();
+        writer.append(&[7; 20_000]).unwrap();
+        writer.sync().unwrap();
+        let gone = zone_of_subzone(&store, "/full");
+        device.lose(gone);
+        let written = writer.append(&[7; 20_000]).and_then(|()| writer.sync());
+        drop(writer);
+        assert!(written.is_ok(), "{says:?}: {written:?}");
+        assert_eq!(split(&store).written_subzones, 0, "{says:?}");
+        // As many tables as the zone had subzones, and more.
+        (2..8).for_each(|table| put(&store, &format!("/{table}"), 4, 40_000).unwrap());
+        assert!((2..8).all(|table| is_in_subzone(&store, &format!("/{table}"))), "{says:?}: {:?}", split(&store));
+        assert!((2..8).all(|table| whole(&store, &format!("/{table}"), 40_000)), "{says:?}");
+        let holds_token = |view: &SplitZoneUse| view.zone == gone && view.is_active;
+        assert!(!store.space().split_view().iter().any(holds_token), "{says:?}");
+    }
+}
+
+fn whole_of_sevens(store: &FileStore, name: &str) -> bool {
+    let mut read = vec![0; 40_000];
+    store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap() == 40_000 && read.iter().all(|byte| *byte == 7)
 }
 
 #[test]
 fn the_split_zone_used_longest_ago_gives_its_token_to_a_wide_one() {
     let store = with_two_split_zones_active();
-    let wide = |name: &str, lifetime: Lifetime| {
-        let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime).with_level(1);
-        let mut writer = store.create(&path(name), tags).unwrap();
-        writer.append(&[7; 4_000]).unwrap();
-        writer.sync().unwrap();
-        writer.close().unwrap();
-        zones(&store, name)[0]
-    };
+    let wide = |name: &str, lifetime: Lifetime| put_wide(&store, name, lifetime);
     let medium = wide("/medium", Lifetime::Medium);
     assert_eq!((split(&store).active_split_zones, split(&store).finishes), (2, 0), "one token was left");
     let long = wide("/long", Lifetime::Long);

@@ -70,12 +70,13 @@ fn scanned(units: &Units, report: ZoneReport, is_subzone: bool) -> Scanned {
     Scanned { report, written_blocks, header: None, blank: false, is_split: false, is_subzone }
 }
 
-/// What the device says of the subzones of a zone, as if they were zones, under their numbers here; `None` if it is not split.
+/// What the device says of the subzones of a zone, as if they were zones, under their numbers here; `None` if it is not split, or lost
+/// as a whole.
 pub(crate) fn subzones_of(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<Option<Vec<ZoneReport>>> {
     let (Some(split), Some(parts)) = (device.split_zones(), units.parts) else { return Ok(None) };
     let reports = match split.report_subzones(zone) {
         Ok(reports) => reports,
-        Err(error) if error.kind() == ErrorKind::InvalidTransition => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidTransition | ErrorKind::Offline) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let of = |(id, report): (u32, SubzoneReport)| {

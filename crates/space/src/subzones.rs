@@ -184,7 +184,11 @@ impl Space {
             return Ok(());
         }
         let _label = cut_label("finish");
-        self.splitter()?.finish(zone)?;
+        if let Err(error) = self.splitter()?.finish(zone) {
+            // One that is lost as a whole has given it back already.
+            self.ask_for_token(zone)?;
+            return if self.core.table.lock().is_active(zone) { Err(error.into()) } else { Ok(()) };
+        }
         self.core.table.lock().set_state(zone, ZoneUse::Split, false);
         Ok(())
     }

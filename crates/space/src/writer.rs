@@ -113,7 +113,7 @@ impl ZoneWriter {
     fn close(&mut self) {
         self.closed = true;
         let core = &self.space.core;
-        if core.ask(self.zone).is_ok_and(|asked| !asked.active) {
+        if core.ask_alone(self.zone).is_ok_and(|asked| !asked.active) {
             core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
             return;
         }

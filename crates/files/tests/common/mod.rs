@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
 pub(crate) mod disturbed;
+pub(crate) mod losing;
 pub(crate) mod split;
 pub(crate) mod switch;
 pub(crate) mod world;
