@@ -93,7 +93,7 @@ impl Tree {
     ///
     /// # Errors
     /// `NoSpace`, those of the device. Leaves that cannot be read, or have no room for what waits above them, are left as they are, and all
-    /// others are compacted before that is told.
+    /// others are compacted before that is told; damage is told rather than what came later.
     pub(crate) fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.check_writable()?;
         let mut done = 0;
@@ -102,17 +102,22 @@ impl Tree {
             progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
         };
         let mut left = Ok(());
+        let done = self.compact_all(&mut report, &mut left);
+        left.and(done)
+    }
+
+    /// As [`compact`](Self::compact); puts into `left` what is damaged.
+    fn compact_all(&self, report: &mut dyn FnMut(u64), left: &mut Result<()>) -> Result<()> {
         // Merges and joins below may give what it wants.
         let mut wants_room = Ok(());
-        leave(self.empty_filter(), is_damage, &mut left)
-            .or_else(|error| leave(Err(error), is_no_space, &mut wants_room))?;
-        leave(self.merge_all(&mut report), is_damage, &mut left)?;
+        leave(self.empty_filter(), is_damage, left).or_else(|error| leave(Err(error), is_no_space, &mut wants_room))?;
+        self.merge_each(report, left)?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let (leaves, after) = match self.compact_group(&key, Fill::Close) {
                 // The leaf with its neighbours; the next one is tried with those that follow.
                 Err(error) if is_damage(&error) => {
-                    leave(Err(error), is_damage, &mut left)?;
+                    leave(Err(error), is_damage, left)?;
                     (1, self.index.find(&key, &self.epoch.pin()).high())
                 }
                 group => group?,
@@ -123,19 +128,18 @@ impl Tree {
         self.flush_meta()?;
         self.reclaim_garbage()?;
         if wants_room.is_err() {
-            leave(self.empty_filter(), is_damage, &mut left)?;
-            leave(self.merge_all(&mut report), is_damage, &mut left)?;
+            leave(self.empty_filter(), is_damage, left)?;
+            self.merge_each(report, left)?;
             self.flush_meta()?;
         }
-        left
+        Ok(())
     }
 
-    /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined.
+    /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined; puts into `left` what is damaged.
     ///
     /// # Errors
-    /// `NoSpace`, those of the device; damage once all others are merged.
-    pub(crate) fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
-        let mut left = Ok(());
+    /// `NoSpace`, those of the device.
+    fn merge_each(&self, report: &mut dyn FnMut(u64), left: &mut Result<()>) -> Result<()> {
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let leaf = {
@@ -145,10 +149,18 @@ impl Tree {
                 path.leaf()
             };
             // One that others keep busy is left to them.
-            leave(self.flush_leaf(leaf).map(drop), is_damage, &mut left)?;
+            leave(self.flush_leaf(leaf).map(drop), is_damage, left)?;
             report(1);
         }
-        left
+        Ok(())
+    }
+
+    /// Merges all buffers.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut left = Ok(());
+        let done = self.merge_each(report, &mut left);
+        left.and(done)
     }
 
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.

@@ -463,7 +463,7 @@ impl Db {
     /// Merges all buffers and joins leaves that fit fewer pages together, so that the store takes the least space: joined leaves are full
     /// but for a twentieth, and split when they grow. Zones (in place: segments of the value log) of which half is dead or more are given
     /// back, as far as snapshots let them. `progress(done, total)` counts leaves. Others go on meanwhile.
-    /// Damaged leaves stay as they are, and are told of when all others are done.
+    /// Damaged leaves stay as they are, and are told of when all others are done, or when something else stops it, rather than that.
     ///
     /// # Errors
     /// Those of every write: see [`Tree`].

@@ -87,6 +87,26 @@ fn put_what_will_wait(tree: &Tree) {
     tree.write(&puts, Durability::Synced).expect("it is looked at later");
 }
 
+/// The same for another leaf, which is whole; returns the keys.
+fn put_elsewhere(tree: &Tree) -> Vec<Vec<u8>> {
+    let keys: Vec<_> = (0..WAITING).map(|nth| [&key(4_001)[..], &nth.to_be_bytes()].concat()).collect();
+    let puts: Vec<_> = keys.iter().map(|key| BatchOp::Put { key, value: &[7; 1_000] }).collect();
+    tree.write(&puts, Durability::Synced).expect("the filter has room");
+    keys
+}
+
+/// There is no room for pages until all of the filter is on its way and a merge was refused.
+fn end_full_with_filter(store: &Arc<MemStore>, tree: &Arc<Tree>) {
+    store.wire().set_full_of_pages(true);
+    let (weak, watched, has_ended) = (Arc::downgrade(tree), Arc::downgrade(store), AtomicBool::new(false));
+    store.watch_pumps(move || {
+        let is_on_its_way = weak.upgrade().is_some_and(|tree| filter(&tree).valid_nodes() == 0);
+        if is_on_its_way && !has_ended.swap(true, Ordering::SeqCst) {
+            watched.upgrade().expect("it pumps").wire().set_full_of_pages(false);
+        }
+    });
+}
+
 #[test]
 fn a_leaf_that_cannot_be_merged_is_asked_once_for_all_batches_of_an_array() {
     for is_damaged in [true, false] {
@@ -230,22 +250,54 @@ fn compaction_goes_on_behind_leaves_that_it_cannot_merge() {
     }
 }
 
+/// Whoever writes hears that a store is full; of damage nobody hears who does not read just there.
+#[test]
+fn compaction_of_a_store_that_fills_up_tells_the_damage_that_it_met() {
+    for filter_bytes in [2 << 20, 0] {
+        let (store, tree) = scene(options(filter_bytes), true);
+        let puts = [first_key(0), key(4_001).to_vec()];
+        puts.iter().for_each(|key| put(&tree, key).expect("its buffer has room"));
+        let told = tree.compact(&mut |_, _| store.wire().set_full_of_pages(true));
+        assert!(told.as_ref().is_err_and(is_damage), "{told:?}");
+        tree.poison.check().expect("nothing has failed");
+        store.wire().set_full_of_pages(false);
+        assert!(tree.compact(&mut |_, _| {}).is_err_and(|error| is_damage(&error)));
+        assert!(puts.iter().all(|key| has(&tree, key, &[7; 1_000])));
+    }
+}
+
+/// The same where what waits had no room at first: damage that was met between is not hidden by the store being full again.
+#[test]
+fn compaction_that_tries_again_tells_the_damage_that_it_met() {
+    // Full until all of the filter is on its way, and again from the report with this number on.
+    let compact = |full_from: u32| {
+        let (store, tree) = scene(options(2 << 20), true);
+        let tree = Arc::new(tree);
+        put_elsewhere(&tree);
+        end_full_with_filter(&store, &tree);
+        let mut reports = 0;
+        let told = tree.compact(&mut |_, _| {
+            reports += 1;
+            if reports >= full_from {
+                store.wire().set_full_of_pages(true);
+            }
+        });
+        assert!(told.as_ref().is_err_and(is_damage), "full from {full_from}: {told:?}");
+        tree.poison.check().expect("nothing has failed");
+        (reports, tree.leaves.load(Ordering::Relaxed))
+    };
+    let (reports, leaves) = compact(u32::MAX);
+    // The second try reports each leaf.
+    compact(reports - leaves);
+}
+
 /// As the zones are that joins give back: what had no room before has it in the end.
 #[test]
 fn compaction_tries_again_what_found_no_room_before_it_made_some() {
     let (store, tree) = scene(options(2 << 20), false);
-    let keys: Vec<_> = (0..WAITING).map(|nth| [&key(4_001)[..], &nth.to_be_bytes()].concat()).collect();
-    let puts: Vec<_> = keys.iter().map(|key| BatchOp::Put { key, value: &[7; 1_000] }).collect();
-    tree.write(&puts, Durability::Synced).expect("the filter has room");
-    store.wire().set_full_of_pages(true);
     let tree = Arc::new(tree);
-    let (weak, watched) = (Arc::downgrade(&tree), Arc::downgrade(&store));
-    store.watch_pumps(move || {
-        // Behind a merge that was refused, once all of the filter is on its way.
-        if weak.upgrade().is_some_and(|tree| filter(&tree).valid_nodes() == 0) {
-            watched.upgrade().expect("it pumps").wire().set_full_of_pages(false);
-        }
-    });
+    let keys = put_elsewhere(&tree);
+    end_full_with_filter(&store, &tree);
     tree.compact(&mut |_, _| {}).expect("there is room by now");
     let is_buffered = |id: PageId| tree.table.lock_shared(id).location().buffer().is_some();
     assert!(filter(&tree).is_empty() && !(0..tree.table.len()).map(PageId).any(is_buffered));
