@@ -6,7 +6,7 @@ use zonda_device::{
 
 use crate::format::{HeaderFault, ZoneHeader};
 use crate::units::Units;
-use crate::{BLOCK_BYTES, Result};
+use crate::{BLOCK_BYTES, Result, SpaceError};
 
 /// Header reads in flight at a time: 256 KiB of buffers.
 const READS_IN_FLIGHT_MAX: u32 = 64;
@@ -50,7 +50,15 @@ pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanne
     let reports = device.report(ZoneId(0), units.zone_count)?;
     let (mut zones, mut subzones) = (Vec::new(), Vec::new());
     for report in reports {
-        let of_zone = subzones_of(device, units, report.zone)?;
+        let of_zone = match subzones_of(device, units, report.zone) {
+            // Of one that is lost as a whole the device need not say anything.
+            Err(SpaceError::Device(error))
+                if error.kind() == ErrorKind::Offline && report.state == ZoneState::Offline =>
+            {
+                None
+            }
+            of_zone => of_zone?,
+        };
         zones.push(Scanned { is_split: of_zone.is_some(), ..scanned(units, report, false) });
         subzones.extend(of_zone.unwrap_or_default().into_iter().map(|report| scanned(units, report, true)));
     }
@@ -70,13 +78,12 @@ fn scanned(units: &Units, report: ZoneReport, is_subzone: bool) -> Scanned {
     Scanned { report, written_blocks, header: None, blank: false, is_split: false, is_subzone }
 }
 
-/// What the device says of the subzones of a zone, as if they were zones, under their numbers here; `None` if it is not split, or lost
-/// as a whole.
+/// What the device says of the subzones of a zone, as if they were zones, under their numbers here; `None` if it is not split.
 pub(crate) fn subzones_of(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<Option<Vec<ZoneReport>>> {
     let (Some(split), Some(parts)) = (device.split_zones(), units.parts) else { return Ok(None) };
     let reports = match split.report_subzones(zone) {
         Ok(reports) => reports,
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidTransition | ErrorKind::Offline) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidTransition => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let of = |(id, report): (u32, SubzoneReport)| {

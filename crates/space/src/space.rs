@@ -211,7 +211,7 @@ impl Space {
     /// # Errors
     /// `Device`.
     pub fn written_on_device(&self, zone: ZoneId) -> Result<u64> {
-        Ok(self.core.ask(zone)?.written_blocks)
+        Ok(self.core.ask_alone(zone)?.written_blocks)
     }
 
     /// All zones, by number. What is in a split zone is in its [subzones](Self::subzone_view).
