@@ -346,14 +346,44 @@ fn blanks_ahead_of_a_log_are_no_data_after_a_crash() {
 /// Makes holes of blocks of zone 0, as a crash leaves them where a run of blanks was not written whole.
 #[cfg(target_os = "linux")]
 fn punch(path: &Path, blocks: std::ops::Range<u64>) {
+    fallocate(path, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, blocks);
+}
+
+#[cfg(target_os = "linux")]
+fn fallocate(path: &Path, mode: libc::c_int, blocks: std::ops::Range<u64>) {
     use std::os::fd::AsRawFd;
     let file = OpenOptions::new().write(true).open(path).unwrap();
     let byte = |block: u64| i64::try_from(data_offset(8) + block * BLOCK as u64).unwrap();
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: takes a valid descriptor and plain numbers; touches no memory of ours.
     let done =
         unsafe { libc::fallocate(file.as_raw_fd(), mode, byte(blocks.start), byte(blocks.end) - byte(blocks.start)) };
     assert_eq!(done, 0);
+}
+
+/// Of a zone that is full there is no finish any more that would give it back, nor does a clean close.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_taken_ahead_in_a_finished_zone_goes_back_with_the_next_opening() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("device");
+    let device = FileDevice::create(&path, geometry(), &options()).unwrap();
+    if !device.has_exact_holes() {
+        return;
+    }
+    append(&device, 0, 1..=3);
+    device.finish(ZoneId(0)).unwrap();
+    drop(device);
+    let taken = || path.metadata().unwrap().blocks();
+    let before = taken();
+    // As of a process that was killed between the record of the finish and the giving back.
+    fallocate(&path, libc::FALLOC_FL_KEEP_SIZE, 3..16);
+    mark_unclean(&path);
+    let with_it = taken();
+    drop(FileDevice::open_read_only(&path, &options()).unwrap());
+    assert!(with_it > before && taken() == with_it, "a reader changes nothing");
+    let device = FileDevice::open(&path, &options()).unwrap();
+    assert!(taken() <= before, "{} of {with_it}, {before} before", taken());
+    assert_eq!((states(&device)[0], &values(&device, 0)[..4]), ((ZoneState::Full, 16), &[1, 2, 3, 0][..]));
 }
 
 #[cfg(target_os = "linux")]

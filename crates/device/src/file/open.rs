@@ -88,12 +88,13 @@ pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Resul
     let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
     let mut file = HostFile::open(path, access)?;
     let header = read_header(&file, DeviceKind::Zoned)?;
-    let (zones, leftovers) = look(&file, &header, Looking::Alone)?;
+    let (mut zones, leftovers) = look(&file, &header, Looking::Alone)?;
     choose_direct(&mut file, &header, options)?;
     if !read_only {
         file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
         file.sync()?;
         erase_leftovers(&file, &zones, &leftovers)?;
+        zones.give_back_full(&file);
     }
     Ok(share(file, zones, header.geometry, options))
 }
@@ -242,7 +243,7 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Result<Entry>], cl
     for (fill, zone) in fills.iter().zip((0..).map(ZoneId)) {
         zones.machine.restore(zone, fill.state, fill.written_blocks)?;
         let is_empty = zones.machine.state(zone) == ZoneState::Empty;
-        if !is_known && zones.machine.state(zone).is_active() {
+        if !is_known && !is_empty && zones.machine.written_blocks(zone) < capacity {
             zones.ahead.may_be_taken(zone);
         }
         if is_empty && fill.state != ZoneState::Empty {

@@ -175,6 +175,16 @@ impl FileZones {
         }
     }
 
+    /// Gives back what a life that did not end cleanly had taken in zones that were finished then, or are by now: no other finish and no
+    /// clean close will. Cost: of each such zone one punched hole.
+    pub(crate) fn give_back_full(&mut self, file: &HostFile) {
+        for zone in (0..self.machine.geometry().zone_count).map(ZoneId) {
+            if self.machine.state(zone) == ZoneState::Full {
+                self.ahead.give_back(zone, &self.machine, &self.layout, file);
+            }
+        }
+    }
+
     /// Empties a zone in memory. True if the file must follow with [`erase_on`]; the zone is then busy until
     /// [`end_reset`](Self::end_reset).
     pub(crate) fn begin_reset(&mut self, zone: ZoneId) -> Result<bool> {
