@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::sync::OnceLock;
+
 use common::Place;
 use zonda::{Db, Design, Error, MemoryStats, Options};
 use zonda_rt::Seed;
@@ -9,6 +13,7 @@ use zonda_rt::Seed;
 const MIB: u64 = 1 << 20;
 const BUDGET_BYTES: u64 = 4 * MIB;
 const PAIRS: u64 = 300_000;
+const BLOCK_BYTES: usize = 4096;
 const FAVOURITES: u64 = 40_000;
 /// Rounds of gets beside the store's own thread: far more than it takes.
 const ROUNDS_MAX: u32 = 100;
@@ -21,12 +26,27 @@ fn options() -> Options {
     Options::new().memory(BUDGET_BYTES).capacity(1 << 30).seed(7).direct_io(false)
 }
 
-/// A store in a file, all of it merged.
+/// A store in a file, all of it merged; loaded once for all tests, each of which has a copy.
 fn loaded(place: &Place) {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    let bytes = FILE.get_or_init(load);
+    let mut file = File::create_new(place.uri()).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    // Holes stay holes.
+    for (at, block) in (0..).step_by(BLOCK_BYTES).zip(bytes.chunks(BLOCK_BYTES)) {
+        if block.iter().any(|byte| *byte != 0) {
+            file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(block)).unwrap();
+        }
+    }
+}
+
+fn load() -> Vec<u8> {
+    let place = Place::new();
     let db = options().open(&place.uri()).unwrap();
     (0..PAIRS).for_each(|number| db.put(key(number), number.to_be_bytes()).unwrap());
     db.compact(&mut |_, _| {}).unwrap();
     db.close().unwrap();
+    fs::read(place.uri()).unwrap()
 }
 
 /// Gets of favourites, the first ones most, `between` after each hundred.
@@ -76,10 +96,10 @@ fn a_thread_of_the_store_sees_to_it() {
 /// The file, and what readers find, are as before; what is larger than at the opening is refused as ever.
 #[test]
 fn the_budget_of_readers_changes_too() {
+    let place = Place::new();
+    loaded(&place);
+    let before = fs::read(place.uri()).unwrap();
     for design in Design::ALL {
-        let place = Place::new();
-        loaded(&place);
-        let before = std::fs::read(place.uri()).unwrap();
         let with = options().memory(16 * MIB).design(design).background(false);
         let db = with.open_read_only(&place.uri()).unwrap();
         read(&db, 7, 100_000, || _ = db.step().unwrap());
@@ -97,7 +117,7 @@ fn the_budget_of_readers_changes_too() {
         db.close().unwrap();
         assert!(matches!(other.set_memory(BUDGET_BYTES), Err(Error::Closed)), "{design:?}");
         drop(other);
-        assert!(before == std::fs::read(place.uri()).unwrap(), "{design:?}: the file changed");
+        assert!(before == fs::read(place.uri()).unwrap(), "{design:?}: the file changed");
     }
 }
 
@@ -111,7 +131,7 @@ fn readers_keep_the_changes_that_the_log_left() {
     (0..PAIRS / 3).for_each(|number| db.put(key(number), [7; 20]).unwrap());
     db.sync().unwrap();
     let crashed = place.named("crashed");
-    std::fs::copy(place.uri(), &crashed).unwrap();
+    fs::copy(place.uri(), &crashed).unwrap();
     let db = options.open_read_only(&crashed).unwrap();
     let (before, merges) = (memory(&db), db.stats().unwrap().tree.merges);
     assert!(before.buffer_bytes > 2 * MIB, "{before:?}");
