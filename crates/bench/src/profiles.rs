@@ -41,7 +41,7 @@ fn line(profile: &Profile) -> serde_json::Value {
     json!({
         "name": profile.name, "kind": kind(profile), "capacity_bytes": profile.capacity_bytes(), "about": profile.about,
         "sources": profile.sources, "channels": profile.flash.channels, "dies": profile.flash.dies,
-        "zones": profile.zoned.as_ref().map(|zoned| zoned.zones), "hash": format!("{:016x}", profile.fingerprint()),
+        "zones": profile.zoned.as_ref().map(|zoned| zoned.zones), "hash": format!("{:016x}", profile.hash()),
     })
 }
 

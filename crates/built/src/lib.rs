@@ -12,7 +12,7 @@ pub const COMMIT: &str = env!("ZONDA_COMMIT");
 /// Hash over the code of the modelled drives, tests and comments left out. Profiles are not in it: each has its own, and all of them [`PROFILES`].
 pub const FLASH_CODE: &str = env!("ZONDA_FLASH_CODE");
 
-/// Hash over the profiles of modelled drives that come with a program.
+/// Hash over the names and numbers of the profiles of modelled drives that come with a program.
 pub const PROFILES: &str = env!("ZONDA_PROFILES");
 
 /// Hash over the code of replays: of the file store with its policies, and of the simulated LSM-tree.

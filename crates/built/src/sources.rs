@@ -86,12 +86,23 @@ pub(crate) fn code_hash(workspace: &Path, places: &[&str]) -> Option<String> {
     hash(&files, code)
 }
 
-/// Hash over the lines of the profiles, comments left out. `None` if there are none.
+/// Hash over the names and numbers of the profiles: what is said about them may change. `None` if there are none.
 pub(crate) fn profiles_hash(workspace: &Path) -> Option<String> {
     let mut files = entries(&workspace.join(PROFILES));
     files.retain(|file| file.extension() == Some(OsStr::new("toml")));
-    let is_said = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    hash(&files, |text| text.lines().map(str::trim).filter(is_said).collect())
+    hash(&files, numbers)
+}
+
+/// Lines of a profile, but for comments, what it is, and where its numbers come from.
+fn numbers(text: &str) -> Vec<&str> {
+    let mut is_in_sources = false;
+    let is_number = |line: &&str| {
+        is_in_sources |= line.starts_with("sources =");
+        let is_said_of_them = is_in_sources || line.is_empty() || line.starts_with("about =");
+        is_in_sources &= !line.ends_with(']');
+        !is_said_of_them
+    };
+    text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).filter(is_number).collect()
 }
 
 fn hash(files: &[PathBuf], lines: impl Fn(&str) -> Vec<&str>) -> Option<String> {
@@ -232,6 +243,10 @@ mod tests {
         };
         let before = of("dies = 4\n");
         assert_eq!(of("# Words.\n\ndies = 4\n"), before);
+        let words = "about = \"A drive [one]\"\nsources = [\n  \"a table [1]\",\n  \"another\",\n]\n";
+        assert_eq!(of(&format!("{words}\ndies = 4 # as the maker says\n")), before);
+        assert_eq!(of("sources = [\"a table\"]\ndies = 4\n"), before);
+        assert_ne!(of(&format!("{words}dies = 8\n")).0, before.0);
         let after = of("dies = 8\n");
         assert!(after.0 != before.0 && after.1 == before.1, "{after:?}");
         fs::remove_file(&file).unwrap();

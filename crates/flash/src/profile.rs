@@ -331,7 +331,8 @@ impl Profile {
         zoned.or(conventional).unwrap_or(0)
     }
 
-    /// Hash over everything it says, scale included: results carry it, so that they are told from those of another one.
+    /// Hash over everything it says, words about its numbers and scale included: results carried it before they carried
+    /// [`hash`](Self::hash).
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -439,7 +440,8 @@ impl Profile {
         })
     }
 
-    /// A number that is the same for profiles with the same numbers: reports carry it.
+    /// A number that is the same for profiles with the same numbers: reports and results carry it, so that they are told from those of
+    /// another one.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let text = format!("{:?} {:?} {:?} {:?}", self.flash, self.controller, self.zoned, self.conventional);

@@ -127,7 +127,23 @@ impl Makers {
 /// The model of a drive: the numbers of a profile of this program, and code.
 fn drive(profile: &str, code: &str) -> Option<String> {
     let profile = Profile::named(profile).ok()?;
-    Some(format!("profile {:016x}, drives {code}", profile.fingerprint()))
+    Some(format!("profile {}, drives {code}", by_numbers(&profile)))
+}
+
+/// A profile by its numbers: what it says about them is no part of a model.
+pub(super) fn by_numbers(profile: &Profile) -> String {
+    format!("{:016x}", profile.hash())
+}
+
+/// The same as rows said it before, when what it says about them was in it.
+fn by_words(profile: &Profile) -> String {
+    format!("{:016x}", profile.fingerprint())
+}
+
+/// Whether a row said before that it was of the model that rows are of now.
+fn was_said_before(then: &str, now: &str) -> bool {
+    let mut profiles = Profile::names().filter_map(|name| Profile::named(name).ok());
+    profiles.any(|profile| now.replace(&by_numbers(&profile), &by_words(&profile)) == then)
 }
 
 /// The model of a drive within a library or program. It has profiles of its own: only where they are this program's is it known which
@@ -177,7 +193,8 @@ fn beside(variable: &str, name: &str) -> Option<PathBuf> {
 /// Why a row is of another model than rows are now; `None` if it is of the same, or does not say.
 pub(super) fn differs(row: &DriveRow, now: Option<&str>) -> Option<String> {
     match (&row.model, now) {
-        (Some(then), Some(now)) => (then != now).then(|| format!("then {then}, now {now}")),
+        (Some(then), Some(now)) if then == now || was_said_before(then, now) => None,
+        (Some(then), Some(now)) => Some(format!("then {then}, now {now}")),
         (Some(_), None) => None,
         (None, _) => profile_differs(row),
     }
@@ -190,8 +207,9 @@ fn profile_differs(row: &DriveRow) -> Option<String> {
     }
     let scale = row.options.get("scale").and_then(serde_json::Value::as_u64).unwrap_or(1);
     let now = Profile::named(&row.profile).and_then(|profile| profile.scaled(scale)).ok();
-    let now = now.map_or_else(|| "none".to_owned(), |profile| format!("{:016x}", profile.fingerprint()));
-    (now != row.profile_hash).then(|| format!("then profile {}, now {now}", row.profile_hash))
+    let was_said = now.as_ref().is_some_and(|profile| by_words(profile) == row.profile_hash);
+    let now = now.map_or_else(|| "none".to_owned(), |profile| by_numbers(&profile));
+    (now != row.profile_hash && !was_said).then(|| format!("then profile {}, now {now}", row.profile_hash))
 }
 
 /// Whether a row of a drive says nothing of its model, as those do that were measured before it was kept.
@@ -240,5 +258,32 @@ mod tests {
         assert!(differs(&old, None).unwrap().starts_with("then profile 0123456789abcdef, now "));
         let unscaled = DriveRow::new("a", "x", &Profile::named("zn540").unwrap());
         assert_eq!(differs(&unscaled, None), None);
+    }
+
+    #[test]
+    fn what_a_profile_says_about_its_numbers_is_no_part_of_a_model() {
+        let profile = Profile::named("zn540").unwrap();
+        let hash_of = |profile: &Profile| DriveRow::new("a", "x", profile).profile_hash;
+        let reworded = Profile { about: "A drive.".to_owned(), sources: Vec::new(), ..profile.clone() };
+        assert_eq!(hash_of(&reworded), hash_of(&profile));
+        let mut other = profile.clone();
+        other.flash.sense_ns += 1;
+        assert_ne!(hash_of(&other), hash_of(&profile));
+        assert_ne!(hash_of(&profile.clone().scaled(8).unwrap()), hash_of(&profile));
+    }
+
+    /// Rows that were kept when it was are none of another model.
+    #[test]
+    fn rows_of_before_are_of_the_same_model() {
+        let profile = Profile::named("zn540").unwrap();
+        let row = |model: String| DriveRow { model: Some(model), ..DriveRow::of("a", "x") };
+        let now = drive("zn540", "code").unwrap();
+        let before = format!("profile {:016x}, drives ", profile.fingerprint());
+        assert_eq!(differs(&row(format!("{before}code")), Some(&now)), None);
+        assert!(differs(&row(format!("{before}other")), Some(&now)).is_some());
+        assert!(differs(&row(format!("{before}code")), drive("splitzns", "code").as_deref()).is_some());
+        let mut old = DriveRow::new("a", "x", &profile);
+        old.profile_hash = format!("{:016x}", profile.fingerprint());
+        assert_eq!(differs(&old, None), None);
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zonda_flash::profile::Profile;
 
+use super::made::by_numbers;
 use super::seeds::VOID;
 use crate::provenance::Provenance;
 use crate::repro::Scale;
@@ -96,7 +97,7 @@ impl DriveRow {
             series: series.to_owned(),
             x: x.to_owned(),
             profile: profile.name.clone(),
-            profile_hash: format!("{:016x}", profile.fingerprint()),
+            profile_hash: by_numbers(profile),
             ..Self::default()
         }
     }
