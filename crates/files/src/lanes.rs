@@ -268,8 +268,14 @@ impl Lanes {
         }
         // Which of them was one of the last, or of the reserve of flushes, is on no device: if one of these is taken, all that are open
         // are treated so.
-        let kept = if lane.streams.contains(DATA) { kept_from_compactions } else { LAST_ZONES };
-        let spare = if self.spare_now() < kept { kept } else { FOR_ALL };
+        let is_for_tables = lane.streams.contains(DATA);
+        let kept = if is_for_tables { kept_from_compactions } else { LAST_ZONES };
+        let spare = match (self.spare_now() < kept, is_for_tables) {
+            (false, _) => FOR_ALL,
+            (true, false) => kept,
+            // Flushes go on in it whatever their reserve is.
+            (true, true) => kept.max(LAST_ZONES + 1),
+        };
         lane.open.push(Arc::new(self.open_zone(writer, first, spare)));
         None
     }

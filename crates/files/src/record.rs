@@ -60,7 +60,7 @@ mod tests {
 
     const BYTES: usize = 5 * BLOCK_BYTES;
 
-    /// Closes a file of which the catalogue knows nothing any more: the record of its bytes is refused, as only a bug of ours would have it.
+    /// Closes a file of which the catalogue knows nothing any more: the record of its bytes is refused, as only by a bug of ours.
     fn refuse_record_of(store: &FileStore, path: &FilePath, kind: FileKind) {
         let mut writer = store.create(path, FileTags::of(kind)).unwrap();
         store.sync_names().unwrap();

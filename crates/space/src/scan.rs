@@ -50,14 +50,17 @@ pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanne
     let reports = device.report(ZoneId(0), units.zone_count)?;
     let (mut zones, mut subzones) = (Vec::new(), Vec::new());
     for report in reports {
-        let of_zone = match subzones_of(device, units, report.zone) {
-            // Of one that is lost as a whole the device need not say anything.
-            Err(SpaceError::Device(error))
-                if error.kind() == ErrorKind::Offline && report.state == ZoneState::Offline =>
-            {
-                None
-            }
-            of_zone => of_zone?,
+        // Of one that is lost as a whole nothing counts that the device says of its subzones, and it need not say anything.
+        let of_zone = match report.state {
+            ZoneState::Offline => None,
+            state => match subzones_of(device, units, report.zone) {
+                Err(SpaceError::Device(error))
+                    if error.kind() == ErrorKind::Offline && state == ZoneState::ReadOnly =>
+                {
+                    None
+                }
+                of_zone => of_zone?,
+            },
         };
         zones.push(Scanned { is_split: of_zone.is_some(), ..scanned(units, report, false) });
         subzones.extend(of_zone.unwrap_or_default().into_iter().map(|report| scanned(units, report, true)));

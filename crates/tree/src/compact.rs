@@ -15,6 +15,7 @@ use crate::{
     index::{LeafEntry, Path},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
+    log::can_go_on,
     merge::{DeadPointer, Frame, FullKeys, Plan, check_records, live, overlay, plan_records},
     metalog::Upsert,
     record::Record,
@@ -93,7 +94,7 @@ impl Tree {
     ///
     /// # Errors
     /// `NoSpace`, those of the device. Leaves that cannot be read, or have no room for what waits above them, are left as they are, and all
-    /// others are compacted before that is told; damage is told rather than what came later.
+    /// others are compacted before that is told; damage is told rather than want of room.
     pub(crate) fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.check_writable()?;
         let mut done = 0;
@@ -102,8 +103,11 @@ impl Tree {
             progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
         };
         let mut left = Ok(());
-        let done = self.compact_all(&mut report, &mut left);
-        left.and(done)
+        match self.compact_all(&mut report, &mut left) {
+            // The tree has stopped, which matters more than a leaf.
+            Err(error) if !can_go_on(&error) && !is_damage(&error) => Err(error),
+            done => left.and(done),
+        }
     }
 
     /// As [`compact`](Self::compact); puts into `left` what is damaged.

@@ -164,7 +164,7 @@ impl Relocate for Unread<'_> {
 
 /// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up. And a life without a log needs that of
 /// the lives before no more: what it merges is newer, and where a page is moved nothing says up to where it need not be replayed. Without
-/// room for a checkpoint one is owed.
+/// room for a checkpoint one is owed: until it is taken a leaf whose page was moved may get back what the older log has of it.
 fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
     let segments = |kind| tree.store.area(kind).segments().len();
     let are_few = segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT;

@@ -332,12 +332,14 @@ impl Point {
 
     /// Whether a row may be its own: it says the same options of `RocksDB`, if any, or stands for a run that gave no rows to say them.
     fn may_have(&self, row: &DriveRow) -> bool {
-        let said = row.options.get("rocksdb").and_then(|said| said.as_str());
+        let said = row.options.get(TOLD).and_then(|said| said.as_str());
         let is_told = self.rocksdb.as_deref().is_none_or(|told| said == Some(told));
         row.point == self.id && (row.is_broken() || is_told)
     }
 }
 
+/// The option of a row that says what `RocksDB`, and for some experiments the drive, was told.
+const TOLD: &str = "rocksdb";
 /// The option of a row that says why its run failed.
 const FAILED: &str = "failed";
 /// The option of the only row of a point that could not be run, or whose outcome could not be read: why.

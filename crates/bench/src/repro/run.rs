@@ -1,6 +1,7 @@
 //! Runs an experiment: every race that is not kept yet, then table, figures and targets.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::{Experiment, Point, Results, Scale, show};
@@ -110,7 +111,8 @@ impl Runner {
     /// Refuses a file of keys that nothing would be taken from: what was measured would make room for a run in which all fails.
     fn check_keys(&self, races: &[Race]) -> Result<()> {
         let Some(keys) = &self.keys else { return Ok(()) };
-        fs::File::open(keys).map_err(|source| BenchError::io(format!("read {}", keys.display()), source))?;
+        let first = fs::File::open(keys).and_then(|mut file| file.read(&mut [0]));
+        first.map_err(|source| BenchError::io(format!("read {}", keys.display()), source))?;
         if races.iter().any(|race| race.data.key_bytes == GIVEN_KEY_BYTES) {
             return Ok(());
         }

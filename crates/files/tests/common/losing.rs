@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use zonda_device::{
-    DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, SplitZones, SubzoneId, SubzoneReport, ZoneId,
-    ZoneReport, ZoneState, ZonedDevice,
+    Completion, DeviceCounters, DeviceError, Geometry, Io, IoQueue, Lba, Rejected, Result, SplitZones, SubzoneId,
+    SubzoneReport, ZoneId, ZoneReport, ZoneState, ZonedDevice,
 };
 use zonda_rt::Mutex;
 
@@ -108,7 +108,8 @@ impl ZonedDevice for Losing {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
-        self.device.queue(depth)
+        let (below, lost) = (self.device.queue(depth)?, self.lost.lock().clone());
+        Ok(Box::new(LosingQueue { below, lost, geometry: self.geometry().clone(), failing: Vec::new() }))
     }
 
     fn split_zones(&self) -> Option<&dyn SplitZones> {
@@ -171,5 +172,43 @@ impl SplitZones for Losing {
     fn join(&self, zone: ZoneId) -> Result<()> {
         self.check(zone, "join")?;
         self.below().join(zone)
+    }
+}
+
+/// Reads of zones that were lost when it was made fail.
+#[derive(Debug)]
+struct LosingQueue {
+    below: Box<dyn IoQueue>,
+    lost: Vec<ZoneId>,
+    geometry: Geometry,
+    failing: Vec<(u64, ZoneId)>,
+}
+
+impl IoQueue for LosingQueue {
+    fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>> {
+        if let Io::Read { at, .. } = &io {
+            let zone = self.geometry.zone_of(*at);
+            self.failing.extend(self.lost.contains(&zone).then_some((token, zone)));
+        }
+        self.below.submit(token, io)
+    }
+
+    fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {
+        let before = out.len();
+        let done = self.below.complete(min, out)?;
+        for completion in &mut out[before..] {
+            if let Some(&(_, zone)) = self.failing.iter().find(|(token, _)| *token == completion.token) {
+                completion.result = Err(DeviceError::Offline { zone });
+            }
+        }
+        Ok(done)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.below.in_flight()
+    }
+
+    fn depth(&self) -> usize {
+        self.below.depth()
     }
 }

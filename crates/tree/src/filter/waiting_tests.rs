@@ -266,6 +266,17 @@ fn compaction_of_a_store_that_fills_up_tells_the_damage_that_it_met() {
     }
 }
 
+/// That nothing can be written any more matters more than a leaf that cannot be read.
+#[test]
+fn compaction_that_stops_the_tree_tells_that_and_not_the_damage() {
+    let (store, tree) = scene(options(0), true);
+    let puts = [first_key(0), key(4_001).to_vec()];
+    puts.iter().for_each(|key| put(&tree, key).expect("its buffer has room"));
+    let told = tree.compact(&mut |_, _| store.wire().cut_after(1));
+    assert!(told.as_ref().is_err_and(|error| !is_damage(error)), "{told:?}");
+    assert!(tree.poison.check().is_err());
+}
+
 /// The same where what waits had no room at first: damage that was met between is not hidden by the store being full again.
 #[test]
 fn compaction_that_tries_again_tells_the_damage_that_it_met() {

@@ -35,8 +35,9 @@ for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0; do
     # New keys, synced one by one by a process that is ended in their middle; meanwhile somebody reads beside it.
     bench $uri --db=/synced --benchmarks=fillseq --num=1000000 --sync=1 > killed 2>&1 &
     writer=$!
-    until_it is_in_use
+    # Who asks whether it is in use opens it to write: not before the writer has.
     until_it is_listed
+    until_it is_in_use
     echo "holds: $device is listed beside a process that writes"
     until_it has_synced_some
     killall -9 db_bench

@@ -15,7 +15,7 @@ use super::printed::{Latency, Step};
 use super::seeds::{CPU, MACHINE, VOID, void};
 use super::stock::{On, Ran, Stock, in_memory};
 use super::text::y_axis;
-use super::{DriveResults, DriveRow, FAILED, Point};
+use super::{DriveResults, DriveRow, FAILED, Point, TOLD};
 use crate::process::machine_ticks_not_nice;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -64,8 +64,8 @@ const THREADS: u64 = 32;
 const BYTES_28: u64 = 1_599_999_049_728;
 const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
-/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and half as
-/// many again are held twice, in levels above the last or on the way: in the end 80 % of the drive, the paper's share.
+/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and half
+/// as many again are held twice, in levels above the last or on the way: in the end 80 % of the drive, the paper's share.
 const BYTES_PER_DRAW_PERCENT: u64 = 58;
 /// Memtable, level 1 and ratio of levels at the paper's scale, where it does not say: those of the benchmark that its authors published
 /// (`usenix_atc_2021_zns_eval` of zbdbench). Four tables of a zone are in level 1.
@@ -176,10 +176,12 @@ pub(super) fn point(scale: Scale, system: System, reads: Reads) -> Point {
         Reads::Limited(rate) => format!("{}, {} MiB/s{WRITTEN}{READ_TOO}", system.name, rate >> 20),
     };
     let profile = system.profile();
-    Point::new(id, Maker::Plugin(Some(profile)), move |seed| measure(scale, &system, reads, seed))
+    let set_up = SetUp::of(scale, &system, reads);
+    let told = set_up.told();
+    Point::new(id, Maker::Plugin(Some(profile)), move |seed| measure(&set_up, &system, reads, seed)).told(told)
 }
 
-/// How names of points end: with the scale and the seed they say all of a run.
+/// How names of points end: with what a run is told and the seed they say all of it.
 const WRITTEN: &str = ", written";
 const READ_TOO: &str = ", read";
 
@@ -188,43 +190,65 @@ pub(super) fn is_shared(point: &str) -> bool {
     point.ends_with(WRITTEN) || point.ends_with(READ_TOO)
 }
 
-fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec<DriveRow>> {
+/// What a run is told but for its seed and where its files are.
+struct SetUp {
+    scale: Scale,
+    divisor: u64,
+    k: u64,
+    pairs: u64,
+    /// Drive, size, time and file system, as keys of a name.
+    drive: String,
+    arguments: Vec<String>,
+}
+
+impl SetUp {
+    fn of(scale: Scale, system: &System, reads: Reads) -> Self {
+        // A zone or superblock holds one program of every die at least, so that the drive has fewer of them rather than smaller ones.
+        let (divisor, zones) = scale.pick((170, 40), (170, 400), (24, ZONES));
+        let k = scale.pick(1, 6, 10);
+        let time = if scale == Scale::Tiny { "time=untimed".to_owned() } else { format!("k={k}") };
+        let (size, share) = (system.size((divisor, zones)), |bytes: u64| bytes / divisor / ZONES * zones);
+        let drive = format!("{}?scale=1/{divisor}&{size}&{time}&{}", system.drive, system.keys);
+        let less = scale.pick(32, 1, 1);
+        let pairs = share(system.data_of) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES) / less;
+        let draws = if reads == Reads::None { pairs } else { pairs * 3 / 2 };
+        let mut arguments = arguments(system, (divisor, zones), less, k);
+        arguments.push(format!("--num={pairs}"));
+        arguments.push(format!("--writes={}", draws / THREADS));
+        arguments.push(format!("--soft_pending_compaction_bytes_limit={}", share(BYTES_28) / SLOWED_OF));
+        arguments.push(format!("--hard_pending_compaction_bytes_limit={}", share(BYTES_28) / STOPPED_OF));
+        arguments.push(format!("--reads={}", scale.pick(2_000, 400_000, 4_000_000) / THREADS));
+        let steps = match reads {
+            Reads::None => "fillrandom,overwrite",
+            Reads::Unlimited => "fillrandom,readrandom,readwhilewriting",
+            // The limit would hold for `fillrandom` too.
+            Reads::Limited(_) => "readrandomwriterandom,readwhilewriting",
+        };
+        arguments.push(format!("--benchmarks={steps}"));
+        if let Reads::Limited(rate) = reads {
+            arguments.push("--readwritepercent=1".to_owned());
+            arguments.push(format!("--benchmark_write_rate_limit={}", rate / k));
+        }
+        Self { scale, divisor, k, pairs, drive, arguments }
+    }
+
+    /// All of it: rows of other set-ups are of no use for this one.
+    fn told(&self) -> String {
+        format!("{} {}", self.drive, self.arguments.join(" "))
+    }
+}
+
+fn measure(set_up: &SetUp, system: &System, reads: Reads, seed: u64) -> Result<Vec<DriveRow>> {
     let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
-    // A zone or superblock holds one program of every die at least, so that the drive has fewer of them rather than smaller ones.
-    let (divisor, zones) = scale.pick((170, 40), (170, 400), (24, ZONES));
-    let k = scale.pick(1, 6, 10);
     // What the drive holds, in memory: a host's disk would hold up the drive's time with its own.
-    let directory = match scale {
+    let directory = match set_up.scale {
         Scale::Tiny | Scale::Laptop => in_memory()?,
         Scale::Paper => tempfile::tempdir().map_err(|source| BenchError::io("make a directory for a drive", source))?,
     };
     let data = directory.path().join("drive");
-    let time = if scale == Scale::Tiny { "time=untimed".to_owned() } else { format!("k={k}") };
-    let (size, share) = (system.size((divisor, zones)), |bytes: u64| bytes / divisor / ZONES * zones);
-    let System { drive, keys, .. } = system;
-    let uri = format!("zonda://{drive}?scale=1/{divisor}&{size}&{time}&seed={seed}&data={}&{keys}", data.display());
-    let pairs = share(system.data_of) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
-    let less = scale.pick(32, 1, 1);
-    let pairs = pairs / less;
-    let draws = if reads == Reads::None { pairs } else { pairs * 3 / 2 };
-    let mut arguments = arguments(system, (divisor, zones), less, k);
-    arguments.push(format!("--num={pairs}"));
-    arguments.push(format!("--writes={}", draws / THREADS));
-    arguments.push(format!("--soft_pending_compaction_bytes_limit={}", share(BYTES_28) / SLOWED_OF));
-    arguments.push(format!("--hard_pending_compaction_bytes_limit={}", share(BYTES_28) / STOPPED_OF));
-    arguments.push(format!("--seed={seed}"));
-    arguments.push(format!("--reads={}", scale.pick(2_000, 400_000, 4_000_000) / THREADS));
-    let steps = match reads {
-        Reads::None => "fillrandom,overwrite",
-        Reads::Unlimited => "fillrandom,readrandom,readwhilewriting",
-        // The limit would hold for `fillrandom` too.
-        Reads::Limited(_) => "readrandomwriterandom,readwhilewriting",
-    };
-    arguments.push(format!("--benchmarks={steps}"));
-    if let Reads::Limited(rate) = reads {
-        arguments.push("--readwritepercent=1".to_owned());
-        arguments.push(format!("--benchmark_write_rate_limit={}", rate / k));
-    }
+    let uri = format!("zonda://{}&seed={seed}&data={}", set_up.drive, data.display());
+    let arguments: Vec<String> =
+        set_up.arguments.iter().cloned().chain(std::iter::once(format!("--seed={seed}"))).collect();
     let (busy, ticks) = machine_ticks_not_nice();
     let ran = stock.run(&On::Zones(uri), &arguments, &mut || {})?;
     let (busy_now, ticks_now) = machine_ticks_not_nice();
@@ -235,15 +259,16 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
         _ => step.to_owned(),
     };
     let is_shown = |step: &&Step| !matches!(reads, Reads::Limited(_)) || step.name == MIXED;
-    let k = k as f64;
+    let k = set_up.k as f64;
     let row = |step: &Step| numbers(DriveRow::of(&system.name, &x(&step.name)), step, &ran, (k, machine));
     let rows: Vec<DriveRow> =
         ran.steps.iter().filter(is_shown).map(row).map(|row| row.option("drive file bytes", written)).collect();
     if let Some(failed) = &ran.failed {
         eprintln!("{}: {failed}", system.name);
-        return Ok(vec![DriveRow::of(&system.name, &x(FILL)).option(FAILED, failed.as_str())]);
+        let row = DriveRow::of(&system.name, &x(FILL)).option(FAILED, failed.as_str());
+        return Ok(vec![row.option(TOLD, set_up.told())]);
     }
-    Ok(rows.into_iter().map(|row| set_up(row, system, (divisor, k), pairs)).collect())
+    Ok(rows.into_iter().map(|row| with_set_up(row, system, set_up)).collect())
 }
 
 /// Of a run that writes so many times less memtables and levels are as much smaller, so that it has some.
@@ -290,14 +315,15 @@ fn numbers(row: DriveRow, step: &Step, ran: &Ran, (k, machine): (f64, f64)) -> D
         .number(VOID, void(cpu, machine))
 }
 
-fn set_up(row: DriveRow, system: &System, (divisor, k): (u64, f64), pairs: u64) -> DriveRow {
+fn with_set_up(row: DriveRow, system: &System, set_up: &SetUp) -> DriveRow {
     let text = |value: &str| Value::from(value.to_owned());
     let mut row = row.option("drive", text(system.drive)).option("keys", text(&system.keys));
     system.profile().clone_into(&mut row.profile);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a dilation is a small number")]
-    let k = k as u32;
-    row.k = Some(k);
-    row.option("scale", divisor).option("pairs", pairs).option("table bytes", system.table_bytes / divisor)
+    row.k = u32::try_from(set_up.k).ok();
+    row.option("scale", set_up.divisor)
+        .option("pairs", set_up.pairs)
+        .option("table bytes", system.table_bytes / set_up.divisor)
+        .option(TOLD, set_up.told())
 }
 
 /// A number of a row that is not void; not a number for others.
@@ -323,5 +349,25 @@ pub(super) fn bars(results: &DriveResults, systems: &[System], xs: &[&str], colu
         log: column != RATE && column != AMPLIFICATION,
         labels: xs.iter().map(|&x| x.to_owned()).collect(),
         series: systems.iter().map(series).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points keep their names when a set-up changes.
+    #[test]
+    fn rows_of_another_set_up_are_not_taken() {
+        let of = |scale| SetUp::of(scale, &System::zones("liza-zns", ""), Reads::None);
+        let point = point(Scale::Laptop, System::zones("liza-zns", ""), Reads::None);
+        let row = |told: Option<String>| {
+            let mut row = DriveRow::of("liza-zns, zones", FILL);
+            row.point.clone_from(&point.id);
+            told.map_or(row.clone(), |told| row.option(TOLD, told))
+        };
+        assert!(point.may_have(&row(Some(of(Scale::Laptop).told()))));
+        assert!(!point.may_have(&row(Some(of(Scale::Paper).told()))));
+        assert!(!point.may_have(&row(None)), "of before rows said it");
     }
 }

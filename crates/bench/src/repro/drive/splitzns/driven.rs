@@ -11,7 +11,7 @@ mod settings;
 use std::sync::Arc;
 
 use super::super::made::Maker;
-use super::super::{DriveResults, DriveRow, Point};
+use super::super::{DriveResults, DriveRow, Point, TOLD};
 use super::live::{self, Live, OPS, Work};
 use super::{CONVENTIONAL_PROFILE, PROFILE};
 use crate::Result;
@@ -173,7 +173,7 @@ fn one(setting: &Setting, images: &Images, (contender, run): (&Contender, &Run),
             ..DriveRow::default()
         };
         let row = live::numbers(row, (setting.k, setting.subzone_bytes()), work, &outcome);
-        row.option("setting", setting.id()).option("rocksdb", contender.rocksdb_options(setting))
+        row.option("setting", setting.id()).option(TOLD, contender.rocksdb_options(setting))
     };
     Ok(run.works.iter().map(of).collect())
 }

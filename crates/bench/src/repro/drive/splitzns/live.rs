@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::super::made::Maker;
 use super::super::seeds::void;
 pub(super) use super::super::seeds::{CPU, MACHINE, VOID};
-use super::super::{DriveResults, DriveRow, Point, printed};
+use super::super::{DriveResults, DriveRow, Point, TOLD, printed};
 use super::PROFILE;
 use crate::Result;
 use crate::report::Table;
@@ -441,7 +441,7 @@ fn row(live: &Live, (system, work): (&System, &Work), x: String, outcome: &Outco
         .option("reads of a thread", live.reads())
         .option("keys", live.keys)
         .option("log buffer", LOG_BUFFER)
-        .option("rocksdb", live.options.text())
+        .option(TOLD, live.options.text())
 }
 
 /// A row with what came out, in the drive's time: of dilation, bytes of a subzone, workload and outcome.
