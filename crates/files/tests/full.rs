@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{geometry, options_with, path};
-use zonda_device::{
-    ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZoneState, ZonedDevice,
-};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZoneState};
 use zonda_files::{
     Claim, Cleaner, FileError, FileKind, FilePath, FileStore, FileStoreOptions, FileTags, FileWriter, Placement,
     StoreId,
