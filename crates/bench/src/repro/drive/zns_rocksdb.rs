@@ -65,7 +65,7 @@ const BYTES_28: u64 = 1_599_999_049_728;
 const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
 /// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %, and half
-/// as many again are held twice, in levels above the last or on the way: in the end 80 % of the drive, the paper's share.
+/// as many again may be held twice, in levels above the last or on the way: by that arithmetic up to 80 % of the drive, the paper's share.
 const BYTES_PER_DRAW_PERCENT: u64 = 58;
 /// Memtable, level 1 and ratio of levels at the paper's scale, where it does not say: those of the benchmark that its authors published
 /// (`usenix_atc_2021_zns_eval` of zbdbench). Four tables of a zone are in level 1.
