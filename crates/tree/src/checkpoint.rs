@@ -58,8 +58,7 @@ impl Tree {
     }
 
     fn checkpoint_due(&self) -> bool {
-        (self.owes_checkpoint.load(Ordering::Relaxed) && !self.store.is_short())
-            || self.log.bytes_since_truncation() > self.log_limit_bytes() / 5 * 4
+        self.log.bytes_since_truncation() > self.log_limit_bytes() / 5 * 4
             || self.store.record_pressure() >= RecordPressure::Due
     }
 
@@ -153,7 +152,6 @@ impl Tree {
             Ok(())
         })?;
         *last = LastCheckpoint { number, as_of: end.map(|end| (replay_from, end)) };
-        self.owes_checkpoint.store(false, Ordering::Relaxed);
         count(&self.counters.checkpoints);
         self.poison.watch(self.log.truncate(replay_from))
     }

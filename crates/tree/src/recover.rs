@@ -164,7 +164,7 @@ impl Relocate for Unread<'_> {
 
 /// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up. And a life without a log needs that of
 /// the lives before no more: what it merges is newer, and where a page is moved nothing says up to where it need not be replayed. Without
-/// room for a checkpoint one is owed: until it is taken a leaf whose page was moved may get back what the older log has of it.
+/// room for it the store opens with the log only.
 fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
     let segments = |kind| tree.store.area(kind).segments().len();
     let are_few = segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT;
@@ -172,10 +172,7 @@ fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
         return Ok(());
     }
     match tree.checkpoint() {
-        Err(error) if log::can_go_on(&error) => {
-            tree.owes_checkpoint.store(true, Ordering::Relaxed);
-            Ok(())
-        }
+        Err(error) if tree.options.log && log::can_go_on(&error) => Ok(()),
         outcome => outcome,
     }
 }
@@ -421,11 +418,12 @@ impl ReplayVisitor for Replaying<'_, '_> {
 mod tests {
     use super::*;
     use crate::{
-        Durability, Step,
+        Durability,
         flush::Flushed,
         metalog::Begin,
         record::Kind,
         testing::{MemOptions, MemStore, Survives},
+        tree::is_no_space,
     };
 
     const LEAF: PageId = PageId(19);
@@ -583,22 +581,26 @@ mod tests {
 
     /// Otherwise an older log would be replayed over what a life without a log has merged.
     #[test]
-    fn a_checkpoint_without_room_is_owed() {
+    fn what_was_logged_opens_without_a_log_only_with_room_for_a_checkpoint() {
         let as_pages = |store: &Arc<MemStore>| Arc::clone(store) as Arc<dyn PageStore>;
         let store = MemStore::new(MemOptions::default());
         let tree = create(as_pages(&store), TreeOptions::default()).expect("an empty store");
         tree.put(b"key", b"logged", Durability::Synced).expect("room");
+        let open_full = |store: &Arc<MemStore>, log| {
+            let of_the_new_life = 1;
+            store.wire().fill_after(of_the_new_life);
+            open(as_pages(store), TreeOptions { log, ..TreeOptions::default() }, &mut |_| ())
+        };
         let store = store.reopen(Survives::Flushed);
-        let of_the_new_life = 1;
-        store.wire().fill_after(of_the_new_life);
-        let options = TreeOptions { log: false, ..TreeOptions::default() };
-        let tree = open(as_pages(&store), options, &mut |_| ()).expect("a sound store");
-        let logs = || store.area(AreaKind::Log).segments().len();
-        assert_eq!((tree.counters.checkpoints.load(Ordering::Relaxed), logs()), (0, 1), "it was refused");
-        store.wire().set_full(false);
-        tree.checkpoint_step().expect("room");
-        assert_eq!(logs(), 0, "nothing to be replayed over newer pages");
-        assert_eq!(tree.checkpoint_step().expect("room"), Step::Idle, "once");
+        let refused = open_full(&store, false).map(|_| ()).expect_err("no room for a checkpoint");
+        assert!(is_no_space(&refused), "{refused}");
+        let store = store.reopen(Survives::Flushed);
+        let tree = open_full(&store, true).expect("a sound store");
+        let mut found = Vec::new();
+        assert!(tree.get_into(b"key", &mut found).expect("readable") && found == b"logged");
+        let store = store.reopen(Survives::Flushed);
+        open(as_pages(&store), TreeOptions { log: false, ..TreeOptions::default() }, &mut |_| ()).expect("room");
+        assert_eq!(store.area(AreaKind::Log).segments().len(), 0, "nothing to be replayed over newer pages");
     }
 
     /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.

@@ -88,8 +88,6 @@ pub(crate) struct Tree {
     pub(crate) session: Session,
     /// One checkpoint at a time; holds the last.
     pub(crate) checkpointing: Mutex<LastCheckpoint>,
-    /// A checkpoint that recovery wanted found no room: the background tries again.
-    pub(crate) owes_checkpoint: AtomicBool,
     pub(crate) poison: Poison,
     pub(crate) closed: AtomicBool,
     /// A batch is logged and not wholly in memory: the tree has stopped, and nobody may read a part of it.
@@ -191,7 +189,6 @@ impl Tree {
             sweep: Sweep::default(),
             batch_gate: RwLock::new(()),
             checkpointing: Mutex::new(LastCheckpoint::of_earlier_life(checkpoint)),
-            owes_checkpoint: AtomicBool::new(false),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),

@@ -380,7 +380,8 @@ impl Options {
 
     /// Whether there is a write-ahead log. Without one a crash loses what was written since the last checkpoint, except where leaves were
     /// merged since: keys have their value of then or a later one, batches may be torn, and [`Db::sync`] and synced writes make nothing
-    /// durable, only [`Db::checkpoint`] and [`Db::close`] do: for measurements. Default `true`.
+    /// durable, only [`Db::checkpoint`] and [`Db::close`] do: for measurements. Where a life before left a log, opening replays it and
+    /// takes a checkpoint; in a store too full for that it answers `NoSpace`, and opens with the log. Default `true`.
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
         self.log = log;
