@@ -6,6 +6,7 @@ pub(crate) mod disturbed;
 pub(crate) mod losing;
 pub(crate) mod split;
 pub(crate) mod switch;
+pub(crate) mod tables;
 pub(crate) mod world;
 
 use zonda_device::Geometry;
