@@ -103,7 +103,7 @@ impl Spec {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match (key, value) {
             ("scale", _) => self.scale(value)?,
-            ("k", _) => self.mode = TimeMode::Timed { k: number(key, value)? },
+            ("k", _) => self.mode = dilated(number(key, value)?)?,
             ("time", "untimed" | "timed") => {}
             ("time", _) => return Err(bad(format!("`time={value}`: use timed or untimed"))),
             ("data", "mem") => self.data = Data::Memory,
@@ -416,6 +416,13 @@ fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.parse().map_err(|_| bad(format!("`{key}={value}`: not a number in range")))
 }
 
+fn dilated(k: u32) -> Result<TimeMode> {
+    match k {
+        0 => Err(bad("`k=0`: from 1, the drive's own time; without time: time=untimed".to_owned())),
+        k => Ok(TimeMode::Timed { k }),
+    }
+}
+
 pub(super) fn bad(reason: String) -> DeviceError {
     DeviceError::BadName { reason }
 }
@@ -448,6 +455,7 @@ mod tests {
         assert!(refusal("zn540?seed=1&seed=2").contains("`seed` is given twice"));
         assert!(refusal("zn540?speed=1").contains("known are scale"));
         assert!(refusal("zn540?k=fast").contains("k=fast"));
+        assert!(refusal("zn540?k=0").contains("time=untimed"));
         assert!(refusal("zn540?capacity=5").contains("conventional"));
         assert!(refusal("none.toml").contains("none.toml"));
         assert!(refusal("splitzns?zrwa=65536").contains("split=off"));
