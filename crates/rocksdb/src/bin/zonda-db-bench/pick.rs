@@ -50,12 +50,18 @@ pub(crate) fn pick(
     running: &[Job],
 ) -> Option<Job> {
     turns.open_windows(levels);
+    let mut level0_waits = false;
     for level in levels.due(limits) {
         if level == 0 {
             let job = of_level0(levels).filter(|job| !running.iter().any(|other| job.collides(other)));
             if job.is_some() {
                 return job;
             }
+            level0_waits = true;
+            continue;
+        }
+        if level == 1 && level0_waits {
+            // It waits for what level 1 gives away; one more of these, and one more, and it would wait for ever. RocksDB's rule, too.
             continue;
         }
         for place in policy.order(levels, level, turns) {
@@ -162,6 +168,20 @@ mod tests {
         assert_eq!((job.inputs, job.level, job.output), (vec![0, 1, 2, 3, 9], 0, 1));
         levels.0[1][0].is_busy = true;
         assert_eq!(picked(Policy::Llc, &levels), None);
+    }
+
+    #[test]
+    fn level_1_begins_nothing_more_while_level_0_waits_for_it() {
+        let level0 = || (0..8).map(|number| table(number, "az")).collect();
+        let mut levels = Levels(vec![level0(), vec![table(21, "ac"), table(22, "mp"), table(23, "qz")], vec![]]);
+        levels.0[1].iter_mut().for_each(|table| table.bytes = 60);
+        levels.0[1][0].is_busy = true;
+        assert_eq!(picked(Policy::Llc, &levels), None, "level 0 is farther above its limit");
+        levels.0[0].truncate(1);
+        assert_eq!(picked(Policy::Llc, &levels).unwrap().inputs, [22], "it is not due");
+        levels.0[0] = level0();
+        levels.0[1][0].is_busy = false;
+        assert_eq!(picked(Policy::Llc, &levels).unwrap().level, 0);
     }
 
     #[test]
