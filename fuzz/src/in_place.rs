@@ -29,7 +29,8 @@ pub(crate) fn in_place_block_seal(input: &mut [u8]) {
     fuzzing::in_place_seal(input);
 }
 
-/// Both copies of the superblock and the first headers of a store: it opens, its areas can be read, and the tree is recovered, or it is refused.
+/// Both copies of the superblock and the first headers of a store: it opens, its areas can be read, and the tree is recovered, or it is
+/// refused.
 pub fn in_place_open(input: &[u8]) {
     let device = device();
     write(device.as_ref(), 0, template());

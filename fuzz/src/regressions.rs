@@ -1,5 +1,5 @@
-//! Inputs that broke a decoder once, or that aim at a length or a number it must not believe: files in `regressions/TARGET/`. They run first
-//! in every smoke run, and in a test.
+//! Inputs that broke a decoder once, or that aim at a length or a number it must not believe: files in `regressions/TARGET/`. They run
+//! first in every smoke run, and in a test.
 
 use std::{fs, io, path::PathBuf};
 

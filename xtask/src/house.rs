@@ -16,8 +16,8 @@ const FORBIDDEN: [&str; 3] = [concat!("/wo", "rk/"), concat!("../sha", "red"), c
 const FILE_LINES_MAX: usize = 700;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Fails when a file mentions a path outside the repository, or a document what is not in the code. Lists files and functions that are too long: a warning,
-/// because a stated reason may justify one (clippy's `too_many_lines` insists on the reason).
+/// Fails when a file mentions a path outside the repository, or a document what is not in the code. Lists files and functions that are too
+/// long: a warning, because a stated reason may justify one (clippy's `too_many_lines` insists on the reason).
 ///
 /// # Errors
 /// Lists every line with a forbidden string; those of [`documents::check`].

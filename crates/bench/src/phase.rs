@@ -104,8 +104,8 @@ impl Phase {
         })
     }
 
-    /// The usage at the beginning, and the chooser. A zipfian one takes time to make, if none is kept, that is no operation's; what the store does
-    /// in the background meanwhile is the phase's.
+    /// The usage at the beginning, and the chooser. A zipfian one takes time to make, if none is kept, that is no operation's; what the
+    /// store does in the background meanwhile is the phase's.
     fn begin(&self, subject: &Arc<dyn Subject>, data: &mut DataSet) -> Result<(Usage, Chooser)> {
         let mut before = Usage::of(subject)?;
         let began = process::thread_cpu_time();

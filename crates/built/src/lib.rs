@@ -9,7 +9,8 @@ mod sources;
 /// The commit; with a `+` when files that programs are made of differed from it, `unknown` outside of git.
 pub const COMMIT: &str = env!("ZONDA_COMMIT");
 
-/// Hash over the code of the modelled drives, tests and comments left out. Profiles are not in it: each has its own, and all of them [`PROFILES`].
+/// Hash over the code of the modelled drives, tests and comments left out. Profiles are not in it: each has its own, and all of them
+/// [`PROFILES`].
 pub const FLASH_CODE: &str = env!("ZONDA_FLASH_CODE");
 
 /// Hash over the names and numbers of the profiles of modelled drives that come with a program.

@@ -1,5 +1,6 @@
-//! Every engine that is here against a map, with its log off and on, through the same calls as the bench makes; and both comparisons and the papers' experiments that
-//! have other engines in them end to end, tiny. Engines that are not installed are named as not run; `ZONDA_PEERS` says which must be.
+//! Every engine that is here against a map, with its log off and on, through the same calls as the bench makes; and both comparisons and
+//! the papers' experiments that have other engines in them end to end, tiny. Engines that are not installed are named as not run;
+//! `ZONDA_PEERS` says which must be.
 //!
 //! Without the usual test harness, because the comparison starts this very program again: `engines contest PLAN` is the
 //! process that one engine is measured in.

@@ -29,8 +29,8 @@ use crate::{Extent, FileError, FileId, FileKind, FileTags, Lifetime, Result, Zon
 ///
 /// Life cycle: 1 bytes collect in memory -> 2 the buffer is full or synced: a policy chooses a zone and they are written to
 /// it; tables under a policy that [needs their keys](crate::policy::Policy::needs_keys) collect until they are synced, within
-/// [`held_bytes_max`](crate::FileStoreOptions::held_bytes_max) for all of them -> 3 [`sync`](Self::sync) makes them durable -> 4 [`close`](Self::close), or drop. Closing writes everything and
-/// queues its record, but is no sync.
+/// [`held_bytes_max`](crate::FileStoreOptions::held_bytes_max) for all of them -> 3 [`sync`](Self::sync) makes them durable -> 4
+/// [`close`](Self::close), or drop. Closing writes everything and queues its record, but is no sync.
 ///
 /// Cost: one device write per buffer; a sync of a log: one write, one flush, and a commit where names changed; of any other file: one
 /// write and a commit. A commit, two flushes and the records of all changes, is shared with whoever syncs at the same time.

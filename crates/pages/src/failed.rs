@@ -145,8 +145,8 @@ impl Flusher {
         Err(self.failed.last_cause())
     }
 
-    /// Sends readers on to a page's new place and moves its live bytes there, unless it was released: then so is its copy, which has to know
-    /// that in case its zone fails as well.
+    /// Sends readers on to a page's new place and moves its live bytes there, unless it was released: then so is its copy, which has to
+    /// know that in case its zone fails as well.
     fn forward_page(&self, page: &PendingPage, to: PageAddress) {
         let was_released = {
             let mut forwards = self.failed.forwards.lock();

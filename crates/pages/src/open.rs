@@ -248,8 +248,8 @@ impl Flusher {
     }
 
     /// Whether a chunk that is appended to a zone would be found: whoever reads a segment gives up behind a hole of so many blocks. A cut
-    /// may leave one, where the drive kept its write pointer and not what was written last. Cost: nothing in short zones, else at most 4 MiB
-    /// read.
+    /// may leave one, where the drive kept its write pointer and not what was written last. Cost: nothing in short zones, else at most 4
+    /// MiB read.
     fn would_be_found_behind(&self, zone: &RecoveredZone) -> Result<bool, PageError> {
         if zone.written_blocks <= HOLE_BLOCKS_MAX {
             return Ok(true);

@@ -118,8 +118,8 @@ impl Flusher {
         self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
     }
 
-    /// Whether a segment of log or MetaLog that is not released lies in a zone that cannot be read any more. One that failed before anything
-    /// was acknowledged in it holds nothing.
+    /// Whether a segment of log or MetaLog that is not released lies in a zone that cannot be read any more. One that failed before
+    /// anything was acknowledged in it holds nothing.
     fn has_lost_records(&self) -> bool {
         let is_kept = |id| self.zones.of(id).is_kept() && self.zones.of(id).holds().only_records();
         let is_lost = |view: &ZoneView| view.state == ZoneUse::Offline && view.written_bytes > 0;

@@ -51,7 +51,8 @@ pub trait Relocate {
     /// Those of the store's `append` and `read`.
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated, PageError>;
 
-    /// Whether a chunk of the values area is live. Moves nothing and needs no room. `Dead`: `release_value` will not be called for it any more.
+    /// Whether a chunk of the values area is live. Moves nothing and needs no room. `Dead`: `release_value` will not be called for it any
+    /// more.
     ///
     /// # Errors
     /// Those of the store's `read`; `Damaged` for a chunk that cannot be understood.

@@ -164,8 +164,8 @@ pub trait PageStore: Send + Sync {
     /// meet: what fills a zone is written then, under the caller's latches.
     ///
     /// # Errors
-    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had. `PageTooLong`. Those of
-    /// the device where a zone was written.
+    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had. `PageTooLong`. Those
+    /// of the device where a zone was written.
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError>;
 
     /// Whether [`admit`](PageStore::admit) would wait for reclaim now: a writer then does a reclaim step itself, so that

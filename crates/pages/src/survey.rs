@@ -1,7 +1,8 @@
 //! A look at values of an earlier life that moves nothing: how much of a zone or segment is live (I9).
 //!
 //! Reclaim finds that out while it empties one. Where it has no room for what it would move, a survey does: a cut in the middle of value
-//! reclaim leaves copies that nothing refers to. They count as live until somebody has looked, and may take the very room that moving needs.
+//! reclaim leaves copies that nothing refers to. They count as live until somebody has looked, and may take the very room that moving
+//! needs.
 
 use crate::frame::{Fault, Frame};
 use crate::walk::{Eyes, Walk};

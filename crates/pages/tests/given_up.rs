@@ -1,5 +1,5 @@
-//! Commits of a store in place that say nothing of what was released: pages that were given up before anybody heard of them, and commits that
-//! fail.
+//! Commits of a store in place that say nothing of what was released: pages that were given up before anybody heard of them, and commits
+//! that fail.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 

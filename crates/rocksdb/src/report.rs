@@ -252,8 +252,8 @@ fn microseconds(time: Duration) -> u64 {
 
 impl Drop for Mounted {
     /// Makes changes of names durable that nothing was synced behind, as after `DestroyDB`, and ends the trace. Unmodified programs have no
-    /// call for a report: `ZONDA_REPORT=FILE`, looked at when it is mounted, adds one line to FILE when a file system is unmounted. In a child of the process that mounted
-    /// it there is nothing to do.
+    /// call for a report: `ZONDA_REPORT=FILE`, looked at when it is mounted, adds one line to FILE when a file system is unmounted. In a
+    /// child of the process that mounted it there is nothing to do.
     fn drop(&mut self) {
         if self.is_inherited() {
             return self.leave_to_parent();

@@ -35,7 +35,8 @@ pub enum Flaw {
     RefusesPuts,
     /// What was kept for snapshots is kept when they are gone.
     KeepsForEver,
-    /// Snapshots are given up as soon as they are taken, from the first write of a life on. No answer is wrong, so that no run fails for it.
+    /// Snapshots are given up as soon as they are taken, from the first write of a life on. No answer is wrong, so that no run fails for
+    /// it.
     GivesUp,
     /// A flush that fails while the power is on counts as done. Only where calls fail can that be found.
     TrustsFailedFlushes,

@@ -1,5 +1,5 @@
-//! As of a store on zones: everything was synced, then one block of a store in place is damaged, or zeros. The store is refused, or it holds
-//! everything. Only of the very newest chunk nobody can say whether it was torn by a crash.
+//! As of a store on zones: everything was synced, then one block of a store in place is damaged, or zeros. The store is refused, or it
+//! holds everything. Only of the very newest chunk nobody can say whether it was torn by a crash.
 mod common;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Each bug that is seeded on purpose is found within a few runs, by a seed with which nothing is wrong without it; `zonda-testkit sim --runs 500 --bug NAME` says in how many.
+//! Each bug that is seeded on purpose is found within a few runs, by a seed with which nothing is wrong without it; `zonda-testkit sim
+//! --runs 500 --bug NAME` says in how many.
 
 use zonda_testkit::{
     Bug,

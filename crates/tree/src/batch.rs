@@ -58,8 +58,8 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// Of a long batch: that the pages of leaves that get more than a buffer bears can be read, as they are merged while it is applied, when
-    /// everything is logged. Cost: nothing for a batch that is shorter; else a walk for each key, and a page read for such a leaf.
+    /// Of a long batch: that the pages of leaves that get more than a buffer bears can be read, as they are merged while it is applied,
+    /// when everything is logged. Cost: nothing for a batch that is shorter; else a walk for each key, and a page read for such a leaf.
     ///
     /// # Errors
     /// Those of reading; `Damaged` before anything is logged.

@@ -1,11 +1,11 @@
 //! The end of a leaf's buffer: how much a leaf keeps in memory that cannot be merged.
 //!
 //! Memory for buffers comes in classes, and the largest ends at 256 KiB. Usually a buffer is merged long before. Two things bring it there:
-//! a leaf that cannot be merged for long, and a key outside of the buffer's prefix, as every record then gets back what the prefix lacks from
-//! there on. A prefix may be far longer than what the leaf's range shares: a mirror has that of its page, and a range grows when a neighbour
-//! goes. So what counts is what a buffer takes *with the record that comes*. Where that is past the end the buffer goes first: dropped if
-//! it is clean, else merged. If it cannot be, a logged record has nowhere to go and the store stops; one on its way down from the filter
-//! stays there, and a value pointer that reclaim would move is not moved.
+//! a leaf that cannot be merged for long, and a key outside of the buffer's prefix, as every record then gets back what the prefix lacks
+//! from there on. A prefix may be far longer than what the leaf's range shares: a mirror has that of its page, and a range grows when a
+//! neighbour goes. So what counts is what a buffer takes *with the record that comes*. Where that is past the end the buffer goes first:
+//! dropped if it is clean, else merged. If it cannot be, a logged record has nowhere to go and the store stops; one on its way down from
+//! the filter stays there, and a value pointer that reclaim would move is not moved.
 
 use zonda_pages::{PageError, PageId};
 use zonda_rt::atomic::Ordering;
@@ -32,7 +32,8 @@ const LAST_TRIES: usize = 8_192;
 pub(crate) const BUFFER_END: (usize, usize) = (192 << 10, 12_000);
 /// The same for recovery, which has to take whatever was logged when that end was reached.
 const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
-/// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
+/// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the
+/// end.
 pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
 /// Where it takes no deletes either.
 pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);

@@ -4,7 +4,8 @@
 //! extra := nothing | flags(1 byte) | flags(1 byte) count (segment live_bytes written)*       numbers are variable-length
 //! ```
 //!
-//! `written`: 0 for a segment that nobody appended to any more, else one more than the bytes written in it. What follows is of newer programs.
+//! `written`: 0 for a segment that nobody appended to any more, else one more than the bytes written in it. What follows is of newer
+//! programs.
 
 use zonda_pages::{LiveValues, SegmentId};
 

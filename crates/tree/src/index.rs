@@ -265,9 +265,9 @@ impl Index {
         true
     }
 
-    /// Joins nodes on the way to `key` with one beside them under the same node, while both together have half of the most children at most;
-    /// whether it joined any. For after leaves went there. Leaves keep their ranges, so it needs no latches. What somebody else changes at
-    /// the moment stays as it is until the next leaf goes.
+    /// Joins nodes on the way to `key` with one beside them under the same node, while both together have half of the most children at
+    /// most; whether it joined any. For after leaves went there. Leaves keep their ranges, so it needs no latches. What somebody else
+    /// changes at the moment stays as it is until the next leaf goes.
     pub(crate) fn gather(&self, key: &[u8], epoch: &Epoch) -> bool {
         let mut joined = false;
         let mut keys = vec![key.to_vec()];
@@ -418,8 +418,8 @@ impl Index {
         }
     }
 
-    /// Lets everybody see a node that stands for others, which are replaced. They say so before: whoever came by one of them and gets a latch
-    /// that somebody let go who came by the new one must find that out.
+    /// Lets everybody see a node that stands for others, which are replaced. They say so before: whoever came by one of them and gets a
+    /// latch that somebody let go who came by the new one must find that out.
     fn publish(&self, (cell, node): (&AtomicPtr<Inner>, *mut Inner), replaced: &[&Inner], epoch: &Epoch) {
         replaced.iter().for_each(|old| old.make_obsolete());
         cell.store(node, Ordering::Release);

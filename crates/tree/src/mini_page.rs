@@ -263,8 +263,8 @@ impl Tree {
         copy.map(|copy| self.relocate_leaf(leaf, Location::Buffered(copy))).is_some()
     }
 
-    /// Moves a latched leaf's mini-page to the tail as it is, but for a mirror that nobody used, which leaves what was used. `false` if there
-    /// is no room there.
+    /// Moves a latched leaf's mini-page to the tail as it is, but for a mirror that nobody used, which leaves what was used. `false` if
+    /// there is no room there.
     pub(crate) fn move_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
         match leaf.location().buffer() {
             Some(buffer) if !buffer.is_complete() => {

@@ -156,8 +156,8 @@ impl Tree {
     }
 
     /// Whether the store has room for twice what filter and buffers hold, at the moment, as splits may leave pages half full: for who need
-    /// not merge now, or not yet. In a full store that would take what deletes that wait in buffers need to give anything back. A store that
-    /// fails has none: whoever merges hears of it.
+    /// not merge now, or not yet. In a full store that would take what deletes that wait in buffers need to give anything back. A store
+    /// that fails has none: whoever merges hears of it.
     pub(crate) fn has_room_to_spare(&self) -> bool {
         !self.store.is_short() && self.store.admit(self.buffered_pages().saturating_mul(2).max(1)).is_ok()
     }

@@ -253,8 +253,8 @@ impl Tree {
         Ok(pointer.map_or(Referrer::Nobody, |pointer| Referrer::Key { key, pointer, stripe }))
     }
 
-    /// Whether what memory has superseded of `key`, in the batch array, its leaf's buffer or page, refers to the chunk at `at`: the merge will
-    /// release it.
+    /// Whether what memory has superseded of `key`, in the batch array, its leaf's buffer or page, refers to the chunk at `at`: the merge
+    /// will release it.
     fn is_released_by_a_merge(&self, at: ChunkAddress, key: &[u8]) -> PageResult<bool> {
         let (guard, mut scratch) = (self.epoch.pin(), Vec::new());
         let refers = |record: &Record<'_>| -> PageResult<bool> {

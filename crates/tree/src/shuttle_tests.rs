@@ -319,7 +319,8 @@ fn readers_find_their_leaf_while_nodes_are_gathered_and_leaves_split() {
     explore(scene, SCHEDULES);
 }
 
-/// Who came by a node that goes, and waits for a leaf that splits meanwhile under the one that comes, finds that it is not its leaf any more.
+/// Who came by a node that goes, and waits for a leaf that splits meanwhile under the one that comes, finds that it is not its leaf any
+/// more.
 #[test]
 fn a_leaf_that_splits_under_a_new_node_is_not_taken_by_the_old_one() {
     let scene = || {

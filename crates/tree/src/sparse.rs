@@ -8,8 +8,8 @@
 //! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as
 //! many records were deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at,
 //! those are merged that leave their page sparse and half as long at the most, and leaves that are sparse already, for which there was no
-//! room among those that wait, wait again; empty ones that are still there are taken out. It costs a lookup and a glance at a buffer for each
-//! leaf, and no read but those of what it merges; while deletes go on a quarter of that for each.
+//! room among those that wait, wait again; empty ones that are still there are taken out. It costs a lookup and a glance at a buffer for
+//! each leaf, and no read but those of what it merges; while deletes go on a quarter of that for each.
 //!
 //! The MetaLog says which leaves are sparse, so that the next life knows it without a read: it begins with a search if there are any.
 

@@ -6,9 +6,9 @@
 //! writes.
 //!
 //! So once a reader found no room, and nothing was written since the background last looked, the ring is turned once, as far as room is
-//! asked for: each dirty mini-page is merged, its used records stay as clean ones, and what is clean has another round, used or not, so that
-//! it does not go before changes that nobody reads. Each change is written once, as it would be by the next write. What it costs is earned:
-//! a merge for every few leaves that were read. Where next to nothing is dirty the turn is over: readers make room themselves.
+//! asked for: each dirty mini-page is merged, its used records stay as clean ones, and what is clean has another round, used or not, so
+//! that it does not go before changes that nobody reads. Each change is written once, as it would be by the next write. What it costs is
+//! earned: a merge for every few leaves that were read. Where next to nothing is dirty the turn is over: readers make room themselves.
 
 use zonda_rt::{
     Mutex,

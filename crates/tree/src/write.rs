@@ -5,9 +5,9 @@
 //! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails while the store goes on; 6 leaves that grew too
 //! large are merged; 7 with `Synced` the log is made durable.
 //!
-//! A leaf that cannot be merged keeps its records in its buffer, and a buffer has an end. So 1 refuses what a leaf that was found to be such
-//! a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads are
-//! refused, too, as they would see a part of it. The log has all of it for the next opening. See `buffer_end.rs`.
+//! A leaf that cannot be merged keeps its records in its buffer, and a buffer has an end. So 1 refuses what a leaf that was found to be
+//! such a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads
+//! are refused, too, as they would see a part of it. The log has all of it for the next opening. See `buffer_end.rs`.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -62,7 +62,8 @@ pub(crate) enum Applied {
     Fine,
     /// The leaf's buffer has this many bytes, more than a buffer should.
     Overfull(PageId, usize),
-    /// The record is nowhere but in the log: the leaf's buffer is at its end. The store has stopped, unless recovery puts it into the filter.
+    /// The record is nowhere but in the log: the leaf's buffer is at its end. The store has stopped, unless recovery puts it into the
+    /// filter.
     Not,
 }
 
@@ -320,8 +321,8 @@ impl Tree {
         self.poison.watch(synced)
     }
 
-    /// Takes checkpoints until recovery needs nothing any more that is lost. Usually one, or none: it keeps the log from the first operation
-    /// on that is under way, and the MetaLog from where it began itself; another needs less of both. One load where nothing is.
+    /// Takes checkpoints until recovery needs nothing any more that is lost. Usually one, or none: it keeps the log from the first
+    /// operation on that is under way, and the MetaLog from where it began itself; another needs less of both. One load where nothing is.
     ///
     /// # Errors
     /// `Poisoned`, those of the device. Not `NoSpace`: what is written is there.

@@ -19,8 +19,8 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(5);
 /// How often when nothing is written: memory still follows the reads.
 const MAINTENANCE_IDLE: Duration = Duration::from_millis(50);
 
-/// Buffers that the maintenance worker merges before it looks at the rest again, some ten milliseconds: one for each of them would leave most
-/// to writers while reclaim has work.
+/// Buffers that the maintenance worker merges before it looks at the rest again, some ten milliseconds: one for each of them would leave
+/// most to writers while reclaim has work.
 const MERGES_MAX: usize = 64;
 
 /// Bits of [`Shared::asleep`].

@@ -197,7 +197,8 @@ pub(crate) fn begin_copy(engine: &Engine) -> Result<()> {
     Ok(engine.checkpoint()?)
 }
 
-/// Takes the mark off again, once all that was copied is durable. Without a log both wait for the next checkpoint, which has all or nothing.
+/// Takes the mark off again, once all that was copied is durable. Without a log both wait for the next checkpoint, which has all or
+/// nothing.
 ///
 /// # Errors
 /// Those of writing.

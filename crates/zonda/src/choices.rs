@@ -8,9 +8,9 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
     /// The write is in memory; the background hands it to the device every [`log_interval_ms`](crate::Options::log_interval_ms), earlier
-    /// where a ring of the log is full, later where the device or the processor is busy: no time is promised. It is durable after the next [`sync`](crate::Db::sync), synced write or
-    /// [`close`](crate::Db::close). A power cut loses at most what was written since then, the death of the process at most what was not
-    /// handed over; both the newest writes first and never half a batch.
+    /// where a ring of the log is full, later where the device or the processor is busy: no time is promised. It is durable after the next
+    /// [`sync`](crate::Db::sync), synced write or [`close`](crate::Db::close). A power cut loses at most what was written since then, the
+    /// death of the process at most what was not handed over; both the newest writes first and never half a batch.
     #[default]
     Buffered,
     /// The write is durable when the call returns: neither a power cut nor the death of the process loses it.

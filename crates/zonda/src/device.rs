@@ -17,7 +17,8 @@ use crate::{Error, Options, Result, StoreKind};
 /// A store in place in memory takes all of its capacity at once: at most this, unless its name says how large it is.
 const MEMORY_CAPACITY_BYTES_MAX: u64 = 1 << 30;
 
-/// Files that an opening made. Dropping it removes them: drop it before their devices, whose locks keep others out, or [`keep`](Self::keep) them.
+/// Files that an opening made. Dropping it removes them: drop it before their devices, whose locks keep others out, or [`keep`](Self::keep)
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Made(Vec<PathBuf>);
 

@@ -123,8 +123,8 @@ impl Options {
     /// [`Design::BfTree`] to [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and
     /// what callers hold come on top. A larger budget has a longer log ([`log_limit`](Self::log_limit)), which small devices feel: there
     /// less of it is usable. Leaf buffers have at most 1/22 of the device, as what is changed in them must fit the log and a checkpoint;
-    /// what that leaves of a budget caches what is read, but with [fixed shares](Self::memory_shares). [`Db::set_memory`] gives an open store
-    /// less, and back to this.
+    /// what that leaves of a budget caches what is read, but with [fixed shares](Self::memory_shares). [`Db::set_memory`] gives an open
+    /// store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         (self.memory_bytes, self.memory_is_set) = (bytes, true);
@@ -288,8 +288,9 @@ impl Options {
         self
     }
 
-    /// How a new store lies on its device. Default: as the URI says (`?layout=zones`, `?layout=blocks`), else as the [preset](Self::preset), else
-    /// [`StoreKind::Zoned`]. An existing store is opened as what it is; if that is not what was asked for, opening is refused.
+    /// How a new store lies on its device. Default: as the URI says (`?layout=zones`, `?layout=blocks`), else as the
+    /// [preset](Self::preset), else [`StoreKind::Zoned`]. An existing store is opened as what it is; if that is not what was asked for,
+    /// opening is refused.
     #[must_use]
     pub fn store(mut self, kind: StoreKind) -> Self {
         self.store = Some(kind);

@@ -116,8 +116,8 @@ fn a_full_file_system_is_named() {
     assert_eq!(Db::open_device(Arc::new(device), &options()).unwrap().get("0042").unwrap(), Some(b"42".to_vec()));
 }
 
-/// Reads that fail, one in so many: of pages, of what reclaim walks, of values. Whoever needs what is not read hears of it, and nobody else:
-/// no write is refused for it, and all of it is there when the device reads again.
+/// Reads that fail, one in so many: of pages, of what reclaim walks, of values. Whoever needs what is not read hears of it, and nobody
+/// else: no write is refused for it, and all of it is there when the device reads again.
 fn reads_that_fail_stop_nobody_else(db: &Db, break_reads: &dyn Fn(), heal: &dyn Fn()) {
     let mut rng = Rng::seeded(7);
     let mut model = vec![None; 6_000];

@@ -292,8 +292,8 @@ fn lives(seed: u64, kind: StoreKind) -> (u64, u64) {
     (cuts, resets)
 }
 
-/// A process dies, which leaves what its devices hold in their caches there; the power goes while the next one opens the store. What that one
-/// had read of the log, and may have recorded, is lost with the cache of the log's device.
+/// A process dies, which leaves what its devices hold in their caches there; the power goes while the next one opens the store. What that
+/// one had read of the log, and may have recorded, is lost with the cache of the log's device.
 #[test]
 fn the_power_goes_while_what_a_dead_process_left_is_opened() {
     for (seed, kind) in (0..24).flat_map(|seed| StoreKind::ALL.map(|kind| (seed, kind))) {

@@ -80,7 +80,8 @@ fn a_range_sees_its_own_moment_while_writers_go_on() {
     assert_eq!(keys(db.iter()), ["new"]);
 }
 
-/// Whoever looks at a pair holds no latch: the same thread writes to the leaf that the next pair is in. Mini-pages become mirrors meanwhile.
+/// Whoever looks at a pair holds no latch: the same thread writes to the leaf that the next pair is in. Mini-pages become mirrors
+/// meanwhile.
 #[test]
 fn ranges_hold_no_latch_between_pairs_whatever_the_design() {
     for (design, store) in Design::ALL.into_iter().flat_map(|design| StoreKind::ALL.map(|store| (design, store))) {

@@ -20,8 +20,8 @@ pub(crate) fn clippy(workspace: &Workspace, _: &mut Tally) -> Result<()> {
     process::run(&mut process::cargo(workspace, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
-/// The links of the documents, then `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and their pages
-/// would overwrite each other.
+/// The links of the documents, then `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and
+/// their pages would overwrite each other.
 ///
 /// # Errors
 /// When a link is broken or an example block is malformed.

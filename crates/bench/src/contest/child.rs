@@ -1,8 +1,8 @@
 //! A contest in a process of its own.
 //!
 //! The parent starts its own executable again with the plan as JSON. Then each line on the child's standard input is a
-//! [`Request`], each line on its standard output the [`Reply`]; between requests the child is stopped, and what it left dirty in the page cache
-//! is written out before the parent goes on. The end of its input ends the child.
+//! [`Request`], each line on its standard output the [`Reply`]; between requests the child is stopped, and what it left dirty in the page
+//! cache is written out before the parent goes on. The end of its input ends the child.
 
 use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -87,8 +87,8 @@ impl ChildContest {
         }
     }
 
-    /// Stops it, and writes out what it left dirty: while it is stopped, so that its own threads gain no time by that, and after its time was
-    /// taken, which is no different for those that have nothing dirty.
+    /// Stops it, and writes out what it left dirty: while it is stopped, so that its own threads gain no time by that, and after its time
+    /// was taken, which is no different for those that have nothing dirty.
     fn paused(&self) -> Result<()> {
         pause::pause(self.child.id())?;
         self.directory.as_deref().map_or(Ok(()), writeback::finish)

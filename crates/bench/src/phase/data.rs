@@ -116,7 +116,8 @@ impl DataSet {
     /// there (written but not acknowledged); those below must. Nobody may write meanwhile.
     ///
     /// # Errors
-    /// `Wrong` for a record that is missing, holds a wrong value or one that a phase replaced, or is none of this data set, and for keys out of order.
+    /// `Wrong` for a record that is missing, holds a wrong value or one that a phase replaced, or is none of this data set, and for keys
+    /// out of order.
     pub fn verify_all(&self, subject: &Arc<dyn Subject>) -> Result<u64> {
         self.verify_updated(subject, &HashMap::new())
     }

@@ -1,5 +1,5 @@
-//! What a scan must find: every record that existed when it began, in key order, from its start on, each with one of its values, and not with
-//! the one that was loaded if an update had been acknowledged by then; and no more pairs than it was asked for.
+//! What a scan must find: every record that existed when it began, in key order, from its start on, each with one of its values, and not
+//! with the one that was loaded if an update had been acknowledged by then; and no more pairs than it was asked for.
 
 use super::updated::{Freshness, Updated};
 use crate::keys::KeySpace;

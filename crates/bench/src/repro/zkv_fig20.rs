@@ -1,5 +1,5 @@
-//! Against RocksDB and WiredTiger, and reads of keys that lie as those of real data sets do. They are other programs' libraries: `zonda-compare repro` has them, `zonda repro` runs
-//! our side alone and says so.
+//! Against RocksDB and WiredTiger, and reads of keys that lie as those of real data sets do. They are other programs' libraries:
+//! `zonda-compare repro` has them, `zonda repro` runs our side alone and says so.
 
 use super::contenders::{ZKV, ZONDA, zkv, zonda};
 use super::fact::cell;

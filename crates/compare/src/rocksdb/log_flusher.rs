@@ -1,5 +1,5 @@
-//! The log on its way to the system in the background, as this project's own goes to the device: what was put meanwhile is handed over once a
-//! millisecond, instead of by a call for each put.
+//! The log on its way to the system in the background, as this project's own goes to the device: what was put meanwhile is handed over once
+//! a millisecond, instead of by a call for each put.
 
 use std::fmt::Display;
 use std::sync::Arc;

@@ -215,8 +215,8 @@ pub trait Policy: Send + Sync + Debug {
         false
     }
 
-    /// Whether cleaning in the background counts as free what is [doomed](LsmShape::doomed), as long as a compaction finds a zone: what will
-    /// soon be dead is not copied to make room that will soon be there.
+    /// Whether cleaning in the background counts as free what is [doomed](LsmShape::doomed), as long as a compaction finds a zone: what
+    /// will soon be dead is not copied to make room that will soon be there.
     fn waits_for_doomed(&self) -> bool {
         false
     }

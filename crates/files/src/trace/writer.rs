@@ -15,9 +15,9 @@ const APPEND_BYTES_MAX: u64 = 1 << 20;
 /// Where a store records what happens to it.
 ///
 /// Records are in the order of the calls that returned. Neighbouring appends of a file become one record, of at most 1 MiB, which
-/// is written before any other record of that file, and before any of names, jobs and marks. Cost: a line into a buffer under one lock for each operation; where the
-/// buffer is full, whatever the sink costs. A sink that fails ends the trace, never the operation: [`finish`](Self::finish)
-/// tells.
+/// is written before any other record of that file, and before any of names, jobs and marks. Cost: a line into a buffer under one lock for
+/// each operation; where the buffer is full, whatever the sink costs. A sink that fails ends the trace, never the operation:
+/// [`finish`](Self::finish) tells.
 pub struct TraceWriter {
     state: Mutex<State>,
     began: Time,

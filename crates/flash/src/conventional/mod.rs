@@ -2,9 +2,9 @@
 //!
 //! A write is placed when it is admitted to the buffer, in the open superblock of its stream, and programmed when it
 //! completes a unit. What it writes of a mapping unit in part shares a slot with more of it that comes before the slot is
-//! programmed: until the parts are as much as the unit, so that a byte of the host takes a byte of flash at least. When few superblocks are free, collection reads what is live in a victim unit by unit, places it
-//! again, and erases the victim. A write that would take the superblock that collection needs waits in the buffer: that
-//! is how collection slows the host down.
+//! programmed: until the parts are as much as the unit, so that a byte of the host takes a byte of flash at least. When few superblocks are
+//! free, collection reads what is live in a victim unit by unit, places it again, and erases the victim. A write that would take the
+//! superblock that collection needs waits in the buffer: that is how collection slows the host down.
 pub mod ftl;
 mod shape;
 

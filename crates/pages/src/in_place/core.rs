@@ -78,7 +78,8 @@ pub(crate) struct Core {
     pub(crate) garbage_is_unwanted: AtomicU32,
     /// Segments whose value bytes are an estimate.
     pub(crate) estimated: AtomicU32,
-    /// See `Flusher` of the zoned store: whether something can be gained; a writer must know how much is live; a page found no room; who reclaims.
+    /// See `Flusher` of the zoned store: whether something can be gained; a writer must know how much is live; a page found no room; who
+    /// reclaims.
     pub(crate) hope: Hope,
     pub(crate) must_look: AtomicBool,
     pub(crate) starved: AtomicBool,

@@ -22,8 +22,8 @@ pub struct InPlaceOptions {
     pub segment_blocks: u64,
     /// Who leaves the read cache. Default SIEVE.
     pub cache: CachePolicy,
-    /// Whether the device hears of segments in which nothing is left, while free ones are no scarcity. Default: yes; a sparse file gives their
-    /// space back. What is dead in a segment of pages that others are live in is taken for new pages, and not given back.
+    /// Whether the device hears of segments in which nothing is left, while free ones are no scarcity. Default: yes; a sparse file gives
+    /// their space back. What is dead in a segment of pages that others are live in is taken for new pages, and not given back.
     pub trim: bool,
 }
 

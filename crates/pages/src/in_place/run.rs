@@ -2,8 +2,8 @@
 
 use crate::{AreaKind, BLOCK_BYTES};
 
-/// Life of a run: 1 open: chunks are appended -> 2 sealed, or open again after a reopening -> 3 released (log, MetaLog: nobody needs it) or condemned (values: nothing in
-/// it is live) -> reset.
+/// Life of a run: 1 open: chunks are appended -> 2 sealed, or open again after a reopening -> 3 released (log, MetaLog: nobody needs it) or
+/// condemned (values: nothing in it is live) -> reset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     kind: AreaKind,

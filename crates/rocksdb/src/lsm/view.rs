@@ -200,7 +200,8 @@ impl View {
         }
     }
 
-    /// As [`take_begun`](Self::take_begun), of a blob file. It has no level: its values stay where they are while the tables that name them move down.
+    /// As [`take_begun`](Self::take_begun), of a blob file. It has no level: its values stay where they are while the tables that name them
+    /// move down.
     pub(crate) fn take_begun_blob(&self, path: &FilePath) -> Option<Begun> {
         Some(Begun { level: None, ..self.jobs.take_begun(path)? })
     }

@@ -90,8 +90,8 @@ impl Tree {
     }
 
     /// Serves the filter if it is far over its share, for the background: values that reclaim moves come to it although nobody writes.
-    /// Returns whether it was. Where damaged leaves keep it full, they are asked less and less often, unless it grows. No latch, no stripe may
-    /// be held.
+    /// Returns whether it was. Where damaged leaves keep it full, they are asked less and less often, unless it grows. No latch, no stripe
+    /// may be held.
     ///
     /// # Errors
     /// As [`serve_filter`](Self::serve_filter).
@@ -187,8 +187,8 @@ impl Tree {
     /// Inserts a batch that nobody has claimed.
     ///
     /// # Errors
-    /// Those of merging the leaves that grew too large, and of evicting; what found room is in the leaves all the same. `Poisoned` where the
-    /// store has stopped.
+    /// Those of merging the leaves that grew too large, and of evicting; what found room is in the leaves all the same. `Poisoned` where
+    /// the store has stopped.
     fn insert_batch(&self, filter: &Filter) -> Result<Turn> {
         let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(Turn::Nothing) };
         let Some((index, batch)) = array.claim() else { return Ok(Turn::Nothing) };

@@ -40,8 +40,8 @@
 //! briefly; whoever unlinks a node tries its neighbour's latch. After latching, the way is validated, else it is walked again.
 //!
 //! Deletes are tombstones here as in buffers. Nothing in the filter is ever refused for want of memory: writers evict before they log. What
-//! waits for leaves that cannot be merged takes room away, but a quarter stays for what moves. Only where far more waits than that those who
-//! put are refused, wherever they write.
+//! waits for leaves that cannot be merged takes room away, but a quarter stays for what moves. Only where far more waits than that those
+//! who put are refused, wherever they write.
 
 mod array;
 mod cell;
@@ -304,8 +304,8 @@ impl Filter {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Why what waits does, if that keeps the filter full although all of the array was tried: too much waits, or nothing went down and what
-    /// moves is not less than `moved_bytes`.
+    /// Why what waits does, if that keeps the filter full although all of the array was tried: too much waits, or nothing went down and
+    /// what moves is not less than `moved_bytes`.
     fn why_stuck(&self, moved_bytes: u64, guard: &Guard<'_>) -> Option<TreeError> {
         let (why, none_went_down) = self.array.load(guard)?.why_given_back()?;
         let is_stuck = self.waits_too_much() || none_went_down && self.moving_bytes() >= moved_bytes;

@@ -284,8 +284,8 @@ impl Ring {
         self.span_bytes_to_be() + headroom > most
     }
 
-    /// Bytes from head to tail once those are done who evict at the head: as long as one reads the page that he merges, the head stands, and
-    /// who makes room would drop whatever is behind it. Only a part of the ring, as he may take long, and writers go on meanwhile (I6).
+    /// Bytes from head to tail once those are done who evict at the head: as long as one reads the page that he merges, the head stands,
+    /// and who makes room would drop whatever is behind it. Only a part of the ring, as he may take long, and writers go on meanwhile (I6).
     fn span_bytes_to_be(&self) -> u64 {
         let going_bytes = self.inner.going_bytes.load(Ordering::Relaxed).min(self.inner.span_max() / GOING_SHARE);
         self.inner.span_bytes.load(Ordering::Relaxed).saturating_sub(going_bytes)

@@ -50,7 +50,8 @@ impl Format {
     }
 }
 
-/// Zones that hold something, or are open, and can be emptied: not those that are offline, as conventional ones of a disk are, or read-only.
+/// Zones that hold something, or are open, and can be emptied: not those that are offline, as conventional ones of a disk are, or
+/// read-only.
 ///
 /// # Errors
 /// Those of the device.

@@ -1,6 +1,6 @@
 //! Drives with a loaded database, made when they are first wanted and gone with the experiment. Systems with the same policy and as much
-//! loaded share one: they are loaded untimed, so that what the drive does for subzones changes nothing that is on it. They are as large as a drive: no more
-//! than [`IMAGES_MAX`] are kept, and the one that was used longest ago goes first.
+//! loaded share one: they are loaded untimed, so that what the drive does for subzones changes nothing that is on it. They are as large as
+//! a drive: no more than [`IMAGES_MAX`] are kept, and the one that was used longest ago goes first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
