@@ -8,7 +8,9 @@
 //! favourites with much of it in the cache of records, one of scans in that of pages; what buffers leave unused saves nothing there. Each
 //! keeps a little always, without which it could not show what it is worth. With fixed shares ([`MemoryShares`](crate::MemoryShares))
 //! nothing moves. Nor does it in designs whose buffers keep what was read, too: these have all that they may, and the cache of pages has
-//! what is [beyond](MemoryPlan::beyond_buffers), on devices that are small for the budget.
+//! what is [beyond](MemoryPlan::beyond_buffers), on devices that are small for the budget. But mini-pages keep a record for each page that
+//! was read: until they have filled their memory, behind an opening or a sorted load, they [lend](MemoryPlan::lent_by_buffers) the rest to
+//! the cache of pages, unless somebody writes.
 //!
 //! While nobody writes, nothing comes that buffers could gather (unless the design keeps what was read in them, too): they save only the
 //! gets that they answer. Once nobody has written for as many operations as they may hold changes, they have to show what they are worth:
@@ -258,6 +260,17 @@ fn step(claims: &[Claim], must_show: bool) -> Option<Step> {
     }
 }
 
+/// Whether somebody writes, as far as the last window and this one tell.
+fn look_for_writers(window: &mut Window, stats: &EngineStats) -> bool {
+    let now = Work::of(stats, 0);
+    let work = now.since(&window.began);
+    if work.operations >= WINDOW_OPERATIONS {
+        window.began = now;
+        window.reading = if work.is_reading() { window.reading + work.operations } else { 0 };
+    }
+    window.reading == 0 || work.puts * READING_SHARE >= WINDOW_OPERATIONS.max(work.operations)
+}
+
 impl Governor {
     /// Takes over from the plan, once the store is open.
     ///
@@ -379,7 +392,14 @@ impl Governor {
                 Caches { pages, records: 0 }
             }
             // Buffers cache better what they may hold: records, or pages without a copy.
-            None if plan.buffers_are_caches() => Caches { pages: plan.beyond_buffers(movable), records: 0 },
+            None if plan.buffers_are_caches() => {
+                let lent = if look_for_writers(&mut window, &stats) {
+                    0
+                } else {
+                    plan.lent_by_buffers(movable, stats.buffer_bytes)
+                };
+                Caches { pages: plan.beyond_buffers(movable).max(lent), records: 0 }
+            }
             None => self.follow_work(&mut window, &stats, movable),
         };
         let buffer_bytes = (movable - caches.bytes().min(movable)).min(plan.buffer_bytes_max).max(buffer_bytes_min);

@@ -29,6 +29,9 @@ pub(crate) struct MemoryPlan {
     pub(crate) buffer_bytes: u64,
     /// Leaf buffers at the most.
     pub(crate) buffer_bytes_max: u64,
+    /// Whether buffers keep what was read by the record, so that reads fill them slowly: what they have not filled yet caches pages while
+    /// nobody writes.
+    pub(crate) lends_idle_buffers: bool,
     /// Log on the device at the most.
     pub(crate) log_limit_bytes: u64,
     /// Left free, for what comes between two looks of the governor.
@@ -69,6 +72,9 @@ const CACHED_PAGE_BYTES: u64 = 512;
 /// buffers hold may be dirty, so it counts wholly, and until it is merged it needs pages, too. What a small device so leaves of a large
 /// budget has no changes in it: caches have it ([`MemoryPlan::beyond_buffers`]).
 const CAPACITY_SHARE: u64 = 22;
+
+/// Buffers that lend what they have not filled keep this part of what may move.
+const KEPT_SHARE: u64 = 3;
 
 /// The log is so many times as long as what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the
 /// log. On small devices it ends at a fifth of the capacity, 4.4 times the buffers; what a checkpoint writes must stay below a quarter of
@@ -119,6 +125,7 @@ impl MemoryPlan {
             record_cache_bytes_max: if keeps_records { budget_bytes } else { 0 },
             buffer_bytes: 0,
             buffer_bytes_max: (capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN),
+            lends_idle_buffers: design == Design::BfTree && shares.is_none(),
             log_limit_bytes: (capacity_bytes / LOG_CAPACITY_SHARE).max(LOG_OVER_BUFFERS * BUFFER_BYTES_MIN),
             margin_bytes,
         };
@@ -224,6 +231,13 @@ impl MemoryPlan {
     /// What of `movable_bytes` leaf buffers cannot have on a device of this capacity.
     pub(crate) fn beyond_buffers(&self, movable_bytes: u64) -> u64 {
         movable_bytes.saturating_sub(self.buffer_bytes_max.max(BUFFER_BYTES_MIN))
+    }
+
+    /// What of `movable_bytes` leaf buffers that hold `buffer_bytes` lend to a cache of pages. They keep what lets them grow until they are
+    /// looked at again, and a ring that is large enough for huge pages on these.
+    pub(crate) fn lent_by_buffers(&self, movable_bytes: u64, buffer_bytes: u64) -> u64 {
+        let kept_bytes = buffer_bytes + movable_bytes / KEPT_SHARE;
+        if self.lends_idle_buffers { movable_bytes.saturating_sub(kept_bytes) } else { 0 }
     }
 
     /// Log instances with rings of so many bytes that there is memory for.
