@@ -44,7 +44,7 @@ mod zkv_table1;
 mod zkv_table3;
 mod zkv_table4;
 
-pub use fact::{Cell, Fact, Ours, Said, cell};
+pub use fact::{Agreement, Beside, Cell, Fact, Formula, Ours, Predicted, Said, cell};
 pub use figure::{Axis, Figure};
 pub use metric::Metric;
 pub use results::{Point, Results};

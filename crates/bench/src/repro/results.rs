@@ -5,11 +5,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Scale};
+use super::{Beside, Cell, Fact, Scale};
 use crate::provenance::Provenance;
 use crate::race::{Contender, Outcome, Race, Row};
 use crate::subject::PEERS;
 use crate::{BenchError, Result};
+
+/// A leaf of who does not say otherwise.
+const LEAF_BYTES: f64 = 4096.0;
 
 /// All results of one experiment at one scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,9 @@ pub struct Results {
     pub version: String,
     /// One per race, in the order of the experiment.
     pub points: Vec<Point>,
+    /// The paper's statements beside what the points come to; none in results of before it was kept.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
 }
 
 /// A race and how it went.
@@ -43,7 +49,14 @@ impl Results {
     #[must_use]
     pub fn new(experiment: &str, scale: Scale, seed: u64) -> Self {
         let (experiment, version) = (experiment.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { experiment, scale, seed, version, points: Vec::new() }
+        Self { experiment, scale, seed, version, points: Vec::new(), beside: Vec::new() }
+    }
+
+    /// The same of these points, with what the paper says beside them.
+    pub(super) fn with(mut self, points: Vec<Point>, facts: &[Fact]) -> Self {
+        self.points = points;
+        self.beside = facts.iter().map(|fact| Beside::of(fact, &self)).collect();
+        self
     }
 
     /// Reads what an earlier run left; `None` when there is no file.
@@ -106,6 +119,21 @@ impl Results {
         cell.metric.of(self.row(cell.series, cell.at(self.scale), cell.phase)?)
     }
 
+    /// How many pairs fill a node, and how many the tree had when the step of `cell` began; without a cell those of the first race's load.
+    pub(super) fn tree(&self, cell: Option<&Cell>) -> Option<(f64, f64)> {
+        let at = |point: &&Point| {
+            cell.is_none_or(|cell| cell.at(self.scale).is_empty() || cell.at(self.scale) == point.race.x)
+        };
+        let race = &self.points.iter().find(at)?.race;
+        let store = cell.and_then(|cell| race.contenders.iter().find(|one| one.series == cell.series));
+        let leaf_bytes = store.and_then(|one| one.store.leaf_bytes).map_or(LEAF_BYTES, f64::from);
+        let pairs = match cell {
+            Some(cell) => self.row(cell.series, cell.at(self.scale), cell.phase)?.report.records,
+            None => race.records,
+        };
+        Some((leaf_bytes / (race.data.key_bytes + race.data.value_bytes) as f64, pairs as f64))
+    }
+
     /// Who has no row for a step of a point, although only engines of others may be unavailable.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
@@ -145,7 +173,7 @@ mod tests {
     use super::*;
     use crate::provenance::Moment;
     use crate::repro::metric::tests::row;
-    use crate::repro::{Metric, fact::cell};
+    use crate::repro::{Agreement, Metric, Said, fact::cell};
 
     #[test]
     fn points_survive_the_file_and_are_found_again() {
@@ -153,7 +181,10 @@ mod tests {
         let race = Race::new("a", 10, 1);
         let outcome = Outcome { rows: vec![row("a", "zonda", "load")], ..Outcome::default() };
         let from = Some(Provenance::since(Moment::now()));
-        results.points.push(Point { race: race.clone(), outcome, from });
+        let [log, reads] = [Metric::Log, Metric::ReadIo].map(|metric| cell("zonda", "", "load", metric));
+        let facts = [Fact::side("log / reads", Said::Less, log, reads)];
+        results = results.with(vec![Point { race: race.clone(), outcome, from }], &facts);
+        assert_eq!(results.beside[0].agreement, Some(Agreement::Differs), "10 beside 1");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
         assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().is_none());
@@ -162,6 +193,12 @@ mod tests {
         assert_eq!(kept, results);
         assert!(kept.done(&race).is_some() && kept.done(&Race::new("a", 11, 1)).is_none());
         assert_eq!(kept.value(&cell("zonda", "", "load", Metric::Log)), Some(10.0));
+        let json = fs::read_to_string(&path).unwrap();
+        assert!(json.contains(r#""agreement": "differs""#), "{json}");
+        let old = json.replace("beside", "unknown");
+        fs::write(&path, old).unwrap();
+        let old = Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().unwrap();
+        assert_eq!((old.points, old.beside.len()), (results.points, 0), "from before it was kept");
         let refused = |seed| Results::load(&path, "zkv-table3", Scale::Tiny, seed).unwrap_err().to_string();
         assert!(refused(8).contains("scale tiny, seed 8"), "going on would overwrite it: {}", refused(8));
         fs::write(&path, "torn").unwrap();

@@ -101,11 +101,10 @@ impl Runner {
             let began = Moment::now();
             let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
             points[nth] = Some(Point { race, outcome, from: Some(Provenance::since(began)) });
-            results.points = points.iter().flatten().cloned().collect();
+            results = results.with(points.iter().flatten().cloned().collect(), experiment.facts);
             results.save(json)?;
         }
-        results.points = points.into_iter().flatten().collect();
-        Ok(results)
+        Ok(results.with(points.into_iter().flatten().collect(), experiment.facts))
     }
 
     /// Refuses a file of keys that nothing would be taken from: what was measured would make room for a run in which all fails.

@@ -1,7 +1,6 @@
 //! Results as text: a table of ours, the paper's numbers beside ours, who is missing.
 
-use super::fact::SIMILAR;
-use super::{Experiment, Fact, Metric, Results, Said};
+use super::{Agreement, Beside, Experiment, Fact, Metric, Results};
 use crate::provenance;
 use crate::race::Row;
 use crate::report::Table;
@@ -17,8 +16,10 @@ pub(super) fn text(experiment: &Experiment, results: &Results) -> String {
     text.push_str(&format!("{}\n", provenance::table(points)));
     text.push_str(&table(experiment, results));
     text.push_str(&memory(results));
+    text.push_str(&formulas(experiment, results));
     for (whose, is_model) in [("the paper", false), ("a model", true)] {
-        let facts: Vec<_> = experiment.facts.iter().filter(|fact| fact.paper.is_model() == is_model).collect();
+        let is_of_it = |fact: &&Fact| fact.paper.is_model() == is_model && !fact.paper.is_formula();
+        let facts: Vec<_> = experiment.facts.iter().filter(is_of_it).collect();
         if !facts.is_empty() {
             text.push_str(&format!("\n{whose} beside ours\n{}", beside(whose, &facts, results)));
         }
@@ -74,38 +75,29 @@ fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
+/// What the paper's formulas come to for the trees of this run, beside what was counted.
+fn formulas(experiment: &Experiment, results: &Results) -> String {
+    let mut table =
+        Table::new(&["what", "formula", "every node", "leaf alone", "counted", "unit"]).with_text(&["formula"]);
+    let facts = experiment.facts.iter().filter(|fact| fact.paper.is_formula());
+    let mut is_empty = true;
+    for Beside { what, paper, predicted, ours, unit, .. } in facts.map(|fact| Beside::of(fact, results)) {
+        is_empty = false;
+        let of = |number: Option<f64>| shown(number, 3);
+        let (nodes, leaf) = (predicted.map(|it| it.nodes), predicted.and_then(|it| it.leaf));
+        table.row([what, paper, of(nodes), of(leaf), of(ours), unit]);
+    }
+    if is_empty { String::new() } else { format!("\nthe paper's formulas beside what was counted\n{}", table.render()) }
+}
+
 /// `whose` numbers beside ours.
 fn beside(whose: &str, facts: &[&Fact], results: &Results) -> String {
     let mut table = Table::new(&["what", whose, "ours", "unit", "direction"]);
-    for fact in facts {
-        let ours = fact.ours(results);
-        table.row([
-            fact.what.to_owned(),
-            said(fact.paper),
-            shown(ours, 2),
-            fact.unit.to_owned(),
-            direction(fact, ours).to_owned(),
-        ]);
+    for Beside { what, paper, ours, unit, agreement, .. } in facts.iter().map(|fact| Beside::of(fact, results)) {
+        let word = agreement.map_or("", Agreement::name).to_owned();
+        table.row([what, paper, shown(ours, 2), unit, word]);
     }
     table.render()
-}
-
-fn said(paper: Said) -> String {
-    match paper {
-        Said::Number(number) | Said::Model(number) => shown(Some(number), 2),
-        Said::Formula(formula) => formula.to_owned(),
-        Said::More => "> 1".to_owned(),
-        Said::Less => "< 1".to_owned(),
-        Said::Same => format!("{:.2} to {SIMILAR}", 1.0 / SIMILAR),
-    }
-}
-
-fn direction(fact: &Fact, ours: Option<f64>) -> &'static str {
-    match ours.and_then(|ours| fact.agrees(ours)) {
-        None => "",
-        Some(true) => "agrees",
-        Some(false) => "DIFFERS",
-    }
 }
 
 #[cfg(test)]
@@ -122,8 +114,13 @@ mod tests {
         let mut small = row("20M", "B+-Tree", "load");
         small.scale_down = 10;
         small.report.memory_by = None;
-        let unavailable = vec![("ZKV".to_owned(), "no such design".to_owned())];
-        let outcome = Outcome { rows: vec![row("20M", "zonda", "load"), small], unavailable, ..Outcome::default() };
+        // Six times as much as the other one without the log.
+        small.report.written_bytes_per_operation = 550.0;
+        let mut zkv = row("20M", "ZKV", "load");
+        zkv.report.memory_by = None;
+        let unavailable = vec![("BD-Tree".to_owned(), "no such design".to_owned())];
+        let outcome =
+            Outcome { rows: vec![row("20M", "zonda", "load"), small, zkv], unavailable, ..Outcome::default() };
         results.points.push(Point {
             race: Race::new("20M", 1, 1),
             outcome,
@@ -131,10 +128,12 @@ mod tests {
         });
         let text = text(&zkv_table3::EXPERIMENT, &results);
         for part in
-            ["B+-Tree (1/10)", "222.27", "6503.99", "not run here: SplinterDB", "not run here: ZKV: no such design"]
+            ["B+-Tree (1/10)", "222.27", "6503.99", "not run here: SplinterDB", "not run here: BD-Tree: no such design"]
         {
             assert!(text.contains(part), "{part} in {text}");
         }
+        let line = text.lines().find(|line| line.contains("B+-Tree / ZKV, written")).unwrap();
+        assert!(line.contains("29.26") && line.contains("6.00") && line.trim_end().ends_with("side only"), "{line}");
         let from = results.points[0].from.as_ref().unwrap();
         assert!(
             text.contains(&from.commit) && text.contains(&from.began.utc) && text.contains(&from.machine),
