@@ -15,6 +15,9 @@ use crate::{BenchError, Result};
 /// Multiplies the lengths of the recorded traces to the paper's.
 pub const RECORDED_SCALE: u64 = 32;
 
+/// `null_blk`, which the CAZA paper emulates its zones with, makes them a power of two: its hundred zones of 1 GB are of 1 GiB.
+pub const ZONE_BYTES: u64 = 1 << 30;
+
 /// What every gzip file begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A trace has at most so many bytes when it is unpacked: a file that unpacks to more is none of ours (I10).
@@ -60,6 +63,13 @@ pub fn read(name: &str) -> Result<Vec<TraceRecord>> {
 #[must_use]
 pub fn scale(name: &str) -> u64 {
     if name.starts_with("caza:") { RECORDED_SCALE } else { 1 }
+}
+
+/// Bytes of a zone that the trace called `name` is replayed on unless somebody says otherwise: for the CAZA paper's load those of its
+/// experiments here.
+#[must_use]
+pub fn zone_bytes(name: &str) -> u64 {
+    if has_load(name) { ZONE_BYTES } else { 1_000_000_000 }
 }
 
 /// Whether the trace called `name` is known to have a mark between load and overwrites ([`LOADED`](lsm::LOADED)).

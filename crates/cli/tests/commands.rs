@@ -155,6 +155,19 @@ fn a_replay_says_which_policies_there_are_and_takes_0_for_no_limit() {
 }
 
 #[test]
+fn a_replay_of_the_papers_load_is_on_the_zones_of_its_experiments() {
+    let shell = Shell::new();
+    shell.write("t", "zonda-trace 1\n0 directory /db\n");
+    let zone_bytes = |trace: &str| {
+        let said = shell.ok(&format!("replay {trace} --policy liza-caza --json"));
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()["zone_bytes"].as_u64().unwrap()
+    };
+    assert_eq!(["lsm:1", "t"].map(zone_bytes), [1 << 30, 1_000_000_000]);
+    assert_eq!(zone_bytes("lsm:1 --zone-size 1200MiB"), 1200 << 20);
+    assert_eq!(zonda_bench::traces::zone_bytes("caza:3"), 1 << 30);
+}
+
+#[test]
 fn a_device_of_blocks_is_made_if_asked_for() {
     let shell = Shell::new();
     shell.ok("device create b?layout=blocks --zones 32 --zone-size 1MiB");

@@ -22,11 +22,11 @@ use crate::output::{Output, say};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB (`caza-fig3` to `-fig6`: 1 GiB)
+  zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB
   zonda replay db.trace --policy liza-caza,caza --threshold 5,15,25
   zonda replay db.trace --scale 16 --zones 1000 --zone-size 1077MiB --max-active 14 --measure-from loaded
   zonda replay lsm:1 --policy ldp,splitzns,splitzns+,from=3 --zone-size 1024MiB --subzones 15
-  zonda replay caza:1 --policy liza-caza,caza,levels          a trace of db_bench that comes with the program, at the paper's size
+  zonda replay caza:1 --policy liza-caza,caza,levels          a trace of db_bench that comes with the program, as in `zonda repro caza-fig3`
   zonda replay lsm:1 --policy caza,oracle --json              no trace: a simulated LSM-tree, seed 1, the CAZA paper's load
 
 A replay knows what goes where, what dies when and what cleaning copies. It cannot know throughput, latency or stalls: the trace goes
@@ -43,9 +43,10 @@ pub(crate) struct Replay {
     /// Policies, by name, each with its options behind it; `oracle` is one of them. Without it all
     #[arg(long, value_name = "LIST")]
     policy: Vec<String>,
-    /// Bytes that a zone holds
-    #[arg(long, value_name = "SIZE", default_value = "1000000000", value_parser = zonda_bench::parse_bytes)]
-    zone_size: u64,
+    /// Bytes that a zone holds; where nothing is said 1 GiB for `caza:N` and `lsm:SEED`, as in `caza-fig3` to `-fig6`, and
+    /// 1,000,000,000 for others
+    #[arg(long, value_name = "SIZE", value_parser = zonda_bench::parse_bytes)]
+    zone_size: Option<u64>,
     /// Zones
     #[arg(long, default_value_t = 100)]
     zones: u32,
@@ -207,7 +208,7 @@ impl Replay {
     /// Where no policy had to clean they all look alike, which says nothing of them.
     fn say_if_too_large(&self, reports: &[ReplayReport]) {
         // Subzones are reset even where the device is never full.
-        let device_bytes = u64::from(self.zones).saturating_mul(self.zone_size);
+        let device_bytes = u64::from(self.zones).saturating_mul(self.zone_bytes());
         let is_idle = |report: &ReplayReport| {
             report.resets + report.cleanings == 0 && report.table_bytes.saturating_add(report.log_bytes) < device_bytes
         };
@@ -219,15 +220,19 @@ impl Replay {
             "zonda: nothing was cleaned or reset: at most {} were live on {} zones of {}; set --zone-size and --zones to little more",
             HumanBytes(peak),
             self.zones,
-            HumanBytes(self.zone_size)
+            HumanBytes(self.zone_bytes())
         ));
+    }
+
+    fn zone_bytes(&self) -> u64 {
+        self.zone_size.unwrap_or_else(|| traces::zone_bytes(&self.trace))
     }
 
     fn options(&self, policy: Arc<dyn Policy>, threshold_percent: u8) -> ReplayOptions {
         let has_mark = traces::has_load(&self.trace);
         ReplayOptions {
             policy,
-            zone_bytes: self.zone_size,
+            zone_bytes: self.zone_bytes(),
             zones: self.zones,
             active_max: self.max_active.filter(|&zones| zones > 0),
             reserve_zones: self.reserve,

@@ -90,7 +90,7 @@ impl Setting {
         let (trace, by) = self.trace(scale, seed, nth)?;
         let policy = by_name(if self.policy == ORACLE { LIZA } else { self.policy })?;
         let options = ReplayOptions {
-            zone_bytes: ZONE_BYTES / scale.pick(TINY, 1, 1),
+            zone_bytes: traces::ZONE_BYTES / scale.pick(TINY, 1, 1),
             threshold_percent: self.threshold,
             active_max: self.active,
             scale: by,
@@ -112,9 +112,6 @@ impl Setting {
         }
     }
 }
-
-/// `null_blk`, which the paper emulates its zones with, makes them a power of two: its hundred zones of 1 GB are of 1 GiB.
-const ZONE_BYTES: u64 = 1 << 30;
 
 /// The tiny scale has zones of a sixteenth, so much less data, and fewer tables.
 const TINY: u64 = 16;
@@ -170,4 +167,24 @@ pub(super) fn with_mean(
 /// The invalid shares of zones as labels: parts of twenty.
 pub(super) fn share_labels() -> Vec<String> {
     (0..SHARES).map(|part| format!("{}", part as f64 / 20.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DriveResults, caza_fig3, caza_fig4, caza_fig5, caza_fig6};
+    use super::*;
+
+    /// What a policy costs on a drive with few active zones is asked of every figure.
+    #[test]
+    fn every_figure_is_run_and_judged_without_a_limit_of_active_zones_and_with_one() {
+        for figure in [&caza_fig3::EXPERIMENT, &caza_fig4::EXPERIMENT, &caza_fig5::EXPERIMENT, &caza_fig6::EXPERIMENT] {
+            let points = (figure.points)(Scale::Laptop).unwrap();
+            let verdicts = (figure.judge)(&DriveResults::new(figure.name, Scale::Laptop));
+            for place in settings(&POLICIES, &LIMITS, &[15]) {
+                let (name, x) = (figure.name, place.x());
+                assert!(points.iter().any(|point| point.id == format!("{} {x}", place.policy)), "{name}: {place:?}");
+                assert!(verdicts.iter().any(|verdict| verdict.target.starts_with(&x)), "{name}: target of {x}");
+            }
+        }
+    }
 }

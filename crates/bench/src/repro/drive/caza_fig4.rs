@@ -2,7 +2,7 @@
 
 use zonda_files::replay::{InvalidShares, ReplayReport, SHARES};
 
-use super::caza::{CAZA, LIZA, POLICIES, SOURCES, Setting, points, settings, share_labels};
+use super::caza::{CAZA, LIMITS, LIZA, POLICIES, SOURCES, Setting, points, settings, share_labels};
 use super::{DriveExperiment, DriveResults, DriveRow};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
@@ -19,7 +19,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     title: "zones by invalid share over time, threshold 15 %",
     source: "CAZA figure 4",
     how: "traces replayed",
-    points: |scale| Ok(points(scale, settings(&POLICIES, &[None], &[THRESHOLD]), rows)),
+    points: |scale| Ok(points(scale, settings(&POLICIES, &LIMITS, &[THRESHOLD]), rows)),
     columns: &[ALL, NEARLY, EMPTY],
     charts: |results| vec![("", chart(results))],
     judge,
@@ -74,8 +74,8 @@ fn chart(results: &DriveResults) -> Chart {
 
 fn judge(results: &DriveResults) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    for source in SOURCES {
-        let x = Setting { source, policy: LIZA, active: None, threshold: THRESHOLD }.x();
+    for setting in settings(&[LIZA], &LIMITS, &[THRESHOLD]) {
+        let x = setting.x();
         for (what, paper) in PAPER {
             let number = |policy| results.number(policy, &x, what).unwrap_or(f64::NAN);
             let ratio = number(CAZA) / number(LIZA);
