@@ -147,6 +147,9 @@ mod tests {
         assert_eq!((ALL.unavailable)(&plan("adb", true)), None);
         assert!((ALL.unavailable)(&plan("lmdb", true)).unwrap().contains("no log"));
         assert_eq!((ALL.unavailable)(&plan("lmdb", false)), None);
+        assert_eq!((ALL.unavailable)(&plan("bf-tree", true)), None, "its writes wait for a thread, not for a device");
+        let odd = StorePlan { memory_bytes: 19 << 20, ..plan("bf-tree", false) };
+        assert!((ALL.unavailable)(&odd).unwrap().contains("power of two"));
         assert!((ALL.unavailable)(&plan("berkeley", false)).is_some());
         assert_eq!(names().len(), 6);
         let cached: Vec<_> = names().into_iter().filter(|name| (ALL.page_cached)(&plan(name, false))).collect();

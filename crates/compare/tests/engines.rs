@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         }
     }
     count.test("rocksdb", rocksdb_is_told_what_is_fair());
+    count.test("bf-tree", bftree_has_logged_what_is_put());
     for experiment in [&speed::ZKV, &speed::BFTREE].into_iter().chain(EXPERIMENTS.into_iter().filter(has_peers)) {
         count.test(experiment.name, compared(experiment).map(|()| Ran::Yes));
     }
@@ -133,6 +134,31 @@ fn rocksdb_is_told_what_is_fair() -> Result<Ran> {
     while !logged() {
         zonda_rt::yield_now();
     }
+    subject.close().map(|()| Ran::Yes)
+}
+
+/// That a put is in its log's file when it returns, in segments that its recovery can read.
+fn bftree_has_logged_what_is_put() -> Result<Ran> {
+    const SEGMENT_BYTES: usize = 4096;
+    const PAIRS: u64 = 200;
+    // 47 B each, and a segment is left once it is half full.
+    const SEGMENTS_MAX: usize = 5;
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let subject = (engines::ALL.create)(&plan(directory.path(), "bf-tree", true))?;
+    let log = directory.path().join("pairs.bf-tree/log");
+    for number in 0..PAIRS {
+        let value = format!("value {number:04}");
+        subject.put(&number.to_be_bytes(), value.as_bytes(), Durability::Buffered)?;
+        let logged = std::fs::read(&log).expect("its log is there");
+        // It waits for every put but the first.
+        if number > 0 && !logged.windows(value.len()).any(|found| found == value.as_bytes()) {
+            return wrong(number, "bf-tree returned before its log had the put".to_owned()).map(|()| Ran::Yes);
+        }
+        if !logged.len().is_multiple_of(SEGMENT_BYTES) || logged.len() > SEGMENTS_MAX * SEGMENT_BYTES {
+            return wrong(number, format!("its log has {} bytes", logged.len())).map(|()| Ran::Yes);
+        }
+    }
+    subject.sync()?;
     subject.close().map(|()| Ran::Yes)
 }
 
