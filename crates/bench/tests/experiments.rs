@@ -14,7 +14,7 @@ use zonda_bench::contest::{self, Engines, KeysFrom};
 use zonda_bench::experiment::{
     ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync,
 };
-use zonda_bench::race::Track;
+use zonda_bench::race::{Contender, Track};
 use zonda_bench::repro::{self, EXPERIMENTS as REPROS, Runner};
 use zonda_bench::{BenchError, Output, Result};
 
@@ -117,8 +117,9 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
         runner.resume = true;
     }
     runner.points.clear();
-    let complete = first.points.iter().filter(|point| first.done(&point.race).is_some());
-    let wrong = complete.into_iter().find(|point| second.done(&point.race) != Some(point));
+    let here = |contender: &Contender| contender.store.unavailable().is_none();
+    let complete = first.points.iter().filter(|point| first.done(&point.race, here).is_some());
+    let wrong = complete.into_iter().find(|point| second.done(&point.race, here) != Some(point));
     let missing = first.missing();
     let drawn = std::fs::read_dir(&runner.out).into_iter().flatten().count();
     let files = 2 + experiment.figures.len();

@@ -18,11 +18,19 @@ pub(super) const BTREE: &str = "B-Tree";
 pub(super) const PAIR_BYTES: u64 = 32;
 /// The paper's skew: 80 % of the requests to a third of the records.
 pub(super) const SKEW: &str = "zipf:0.9";
+const LEANSTORE: (&str, &str) = ("LeanStore", "not packaged");
+const TWOTREE: (&str, &str) = ("TwoTree", "not packaged");
 /// Systems of the paper that are not run by this command.
 pub(super) const ABSENT: [(&str, &str); 3] = [
     ("RocksDB", "`zonda-compare bftree-speed` runs it beside ours, and the Bf-Tree authors' own crate"),
-    ("LeanStore", "not packaged"),
-    ("TwoTree", "not packaged"),
+    LEANSTORE,
+    TWOTREE,
+];
+/// The same where [`with_rocksdb`] runs: what of it the paper has and no run here.
+pub(super) const ABSENT_BUT_ROCKSDB: [(&str, &str); 3] = [
+    ("RocksDB's row cache", "a quarter of its memory in the paper, which the block cache has here"),
+    LEANSTORE,
+    TWOTREE,
 ];
 /// Columns of most tables.
 pub(super) const METRICS: [Metric; 8] = [
@@ -90,6 +98,11 @@ pub(super) fn all(memory_bytes: u64) -> Vec<Contender> {
     ]
 }
 
+/// The same and RocksDB, which `zonda-compare repro` has; `zonda repro` runs our side alone and says so.
+pub(super) fn with_rocksdb(memory_bytes: u64) -> Vec<Contender> {
+    all(memory_bytes).into_iter().chain([super::contenders::rocksdb(memory_bytes)]).collect()
+}
+
 /// A race over the paper's records, loaded and warmed up with skewed reads.
 pub(super) fn race(x: &str, scale: Scale, threads: usize) -> Race {
     let records = scale.bftree_records();
@@ -111,4 +124,27 @@ pub(super) fn race_in_memory(x: &str, scale: Scale, threads: usize) -> Race {
 /// A step of `workload` over the paper's distribution.
 pub(super) fn step(workload: &str, scale: Scale, threads: usize) -> Step {
     Step::new(workload, scale.bftree_operations(), threads).over(SKEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EXPERIMENTS, Ours, contenders::ROCKSDB};
+    use super::*;
+
+    #[test]
+    fn rocksdb_takes_part_where_the_paper_has_its_numbers() {
+        for name in ["bftree-fig1", "bftree-fig6", "bftree-fig9", "bftree-fig12"] {
+            let experiment = EXPERIMENTS.into_iter().find(|experiment| experiment.name == name).unwrap();
+            let of_it = experiment.facts.iter().filter(|fact| fact.what.contains(ROCKSDB));
+            assert!(of_it.clone().count() > 0 && of_it.into_iter().all(|fact| fact.ours != Ours::Absent), "{name}");
+            assert!(experiment.absent.iter().all(|(who, _)| *who != ROCKSDB), "{name}");
+            for race in (experiment.races)(Scale::Laptop) {
+                let store = |series| &race.contenders.iter().find(|one| one.series == series).unwrap().store;
+                let (theirs, ours) = (store(ROCKSDB), store(BFTREE));
+                assert_eq!((theirs.memory_bytes, theirs.log), (ours.memory_bytes, ours.log), "{name}: {}", race.x);
+                let said = theirs.unavailable().unwrap();
+                assert!(said.contains("zonda-compare runs it"), "{said}");
+            }
+        }
+    }
 }

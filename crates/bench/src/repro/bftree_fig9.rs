@@ -1,6 +1,7 @@
 //! Latency of lookups by one thread.
 
-use super::bftree::{ABSENT, BFTREE, BTREE, all, race, step};
+use super::bftree::{ABSENT_BUT_ROCKSDB, BFTREE, BTREE, race, step, with_rocksdb};
+use super::contenders::ROCKSDB;
 use super::fact::cell;
 use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
 use crate::race::Race;
@@ -26,10 +27,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::value("Bf-Tree: share of lookups that read the device", 0.25, "", get(BFTREE, Metric::LeafReads)),
         Fact::value("B-Tree: share of lookups that read the device", 0.5, "", get(BTREE, Metric::LeafReads)),
         Fact::ratio("p50: B-Tree / Bf-Tree", 49.7, get(BTREE, Metric::P50), get(BFTREE, Metric::P50)),
-        Fact::absent("p50: RocksDB", 1.86, "us"),
-        Fact::absent("p99: RocksDB", 131.0, "us"),
+        Fact::value("RocksDB: p50", 1.86, "us", get(ROCKSDB, Metric::P50)),
+        Fact::value("RocksDB: p99", 131.0, "us", get(ROCKSDB, Metric::P99)),
+        Fact::ratio("p50: RocksDB / Bf-Tree", 1.58, get(ROCKSDB, Metric::P50), get(BFTREE, Metric::P50)),
+        Fact::ratio("p99: RocksDB / Bf-Tree", 1.87, get(ROCKSDB, Metric::P99), get(BFTREE, Metric::P99)),
     ],
-    absent: &ABSENT,
+    absent: &ABSENT_BUT_ROCKSDB,
     judge: no_targets,
 };
 
@@ -40,6 +43,6 @@ const fn get(series: &'static str, metric: Metric) -> super::Cell {
 fn races(scale: Scale) -> Vec<Race> {
     let mut race = race("", scale, 1).step(step("get", scale, 1)).in_turns(4);
     race.id = "pairs".into();
-    race.contenders = all(scale.bftree_memory());
+    race.contenders = with_rocksdb(scale.bftree_memory());
     vec![race]
 }

@@ -14,6 +14,11 @@ pub(super) const BDTREE: &str = "BD-Tree";
 /// Whole leaves in a cache, the paper's B+-Tree: its LRU is a clock here (decision 0031).
 pub(super) const BTREE: &str = "B+-Tree";
 
+/// The engines of others that papers compare with, of which only `zonda-compare repro` has some.
+pub(super) const ROCKSDB: &str = "RocksDB";
+/// See [`ROCKSDB`].
+pub(super) const WIREDTIGER: &str = "WiredTiger";
+
 /// A store of `design`; without a log, as the papers measure unless they say otherwise.
 pub(super) fn store(design: &str, memory_bytes: u64) -> StorePlan {
     let mut plan = StorePlan::new(String::new(), memory_bytes, 0);
@@ -64,6 +69,16 @@ pub(super) fn bdtree(memory_bytes: u64) -> Contender {
 pub(super) fn btree(memory_bytes: u64) -> Contender {
     let most = memory_bytes / zonda::limits::MEMORY_BYTES_MIN;
     Contender::new(BTREE, store("btree", memory_bytes)).scaled_down(most.clamp(1, BTREE_SCALE_DOWN))
+}
+
+/// See [`ROCKSDB`].
+pub(super) fn rocksdb(memory_bytes: u64) -> Contender {
+    Contender::new(ROCKSDB, store("rocksdb", memory_bytes))
+}
+
+/// See [`ROCKSDB`].
+pub(super) fn wiredtiger(memory_bytes: u64) -> Contender {
+    Contender::new(WIREDTIGER, store("wiredtiger", memory_bytes))
 }
 
 /// How much smaller the B+-tree's part is, at the most.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::Percentiles;
 use crate::profile::Component;
 use crate::race::Row;
+use crate::subject::PEERS;
 
 /// One number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub enum Metric {
     WrittenAll,
     /// Bytes read per operation.
     Read,
-    /// Leaf pages asked for per point read, those in the read cache included.
+    /// Leaf pages asked for per point read, those in the read cache included; of this project's stores.
     LeafReads,
     /// Device writes of 4 KiB per operation, the log left out.
     WriteIo,
@@ -122,7 +123,8 @@ impl Metric {
             Self::Values => per_operation(by.values),
             Self::WrittenAll => report.written_bytes_per_operation,
             Self::Read => report.read_bytes_per_operation,
-            Self::LeafReads if report.gets == 0 => return None,
+            // Engines of others do not count theirs.
+            Self::LeafReads if report.gets == 0 || PEERS.contains(&report.design.as_str()) => return None,
             Self::LeafReads => report.leaf_reads as f64 / report.gets as f64,
             Self::WriteIo => without_log / IO_BYTES,
             Self::ReadIo => report.read_bytes_per_operation / IO_BYTES,
@@ -182,6 +184,9 @@ pub(super) mod tests {
         assert_eq!((Metric::WrittenAll.of(&row), Metric::ReadIo.of(&row)), (Some(100.0), Some(1.0)));
         assert_eq!((Metric::Kops.of(&row), Metric::LeafReads.of(&row)), (Some(200.0), Some(0.9)));
         assert_eq!((Metric::P999.of(&row), Metric::SlowestSecond.of(&row)), (Some(4.0), None));
+        let mut peer = row;
+        peer.report.design = "rocksdb".to_owned();
+        assert_eq!(Metric::LeafReads.of(&peer), None, "it does not count them");
     }
 
     #[test]

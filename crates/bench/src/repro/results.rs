@@ -89,11 +89,15 @@ impl Results {
         written.map_err(|source| BenchError::io(format!("write {}", path.display()), source))
     }
 
-    /// The outcome of exactly this race, if it was run and everybody in it could be: who was unavailable may be there now.
+    /// The outcome of exactly this race, if it was run, nobody failed in it, and nobody who was unavailable then is `here` now.
     #[must_use]
-    pub fn done(&self, race: &Race) -> Option<&Point> {
-        let complete = |point: &&Point| point.outcome.unavailable.is_empty() && point.outcome.failed.is_empty();
-        self.points.iter().filter(complete).find(|point| point.race == *race)
+    pub fn done(&self, race: &Race, here: impl Fn(&Contender) -> bool) -> Option<&Point> {
+        let is_still_away = |(series, _): &(String, String)| {
+            race.contenders.iter().find(|contender| contender.series == *series).is_some_and(|one| !here(one))
+        };
+        let complete =
+            |point: &&Point| point.outcome.failed.is_empty() && point.outcome.unavailable.iter().all(is_still_away);
+        self.points.iter().filter(|point| point.race == *race).find(complete)
     }
 
     /// The point of this name, whoever ran in it.
@@ -173,7 +177,7 @@ mod tests {
     use super::*;
     use crate::provenance::Moment;
     use crate::repro::metric::tests::row;
-    use crate::repro::{Agreement, Metric, Said, fact::cell};
+    use crate::repro::{Agreement, Metric, Said, contenders, fact::cell};
 
     #[test]
     fn points_survive_the_file_and_are_found_again() {
@@ -191,7 +195,7 @@ mod tests {
         results.save(&path).unwrap();
         let kept = Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().unwrap();
         assert_eq!(kept, results);
-        assert!(kept.done(&race).is_some() && kept.done(&Race::new("a", 11, 1)).is_none());
+        assert!(kept.done(&race, |_| true).is_some() && kept.done(&Race::new("a", 11, 1), |_| true).is_none());
         assert_eq!(kept.value(&cell("zonda", "", "load", Metric::Log)), Some(10.0));
         let json = fs::read_to_string(&path).unwrap();
         assert!(json.contains(r#""agreement": "differs""#), "{json}");
@@ -206,17 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn a_point_with_somebody_missing_is_not_done() {
+    fn a_point_with_somebody_missing_is_done_until_that_one_is_here() {
         let mut results = Results::new("x", Scale::Tiny, 7);
-        let race = Race::new("a", 10, 1);
-        let outcome = Outcome { unavailable: vec![("zkv".into(), "no filter".into())], ..Outcome::default() };
-        results.points.extend([outcome.clone(), outcome].map(|outcome| Point {
-            race: race.clone(),
-            outcome,
-            from: None,
-        }));
-        assert!(results.done(&race).is_none());
-        assert_eq!(results.troubles(), ["not run here: zkv: no filter"]);
+        let race = Race::new("a", 10, 1).contender(contenders::rocksdb(8 << 20)).contender(contenders::zonda(8 << 20));
+        let unavailable = vec![("RocksDB".into(), "no library".into())];
+        let outcome = Outcome { unavailable, ..Outcome::default() };
+        let point = Point { race: race.clone(), outcome, from: None };
+        results.points.extend([point.clone(), point]);
+        assert!(results.done(&race, |_| true).is_none());
+        assert!(results.done(&race, |contender| contender.store.design == "zonda").is_some());
+        assert_eq!(results.troubles(), ["not run here: RocksDB: no library"]);
+        results.points[1].outcome.failed.push(("zonda".into(), "torn".into()));
+        results.points.remove(0);
+        assert!(results.done(&race, |_| false).is_none(), "who failed is run again");
     }
     /// A switch that was renamed makes its contender unavailable, which is no excuse.
     #[test]

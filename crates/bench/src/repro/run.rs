@@ -8,7 +8,7 @@ use super::{Experiment, Point, Results, Scale, show};
 use crate::contest::KeysFrom;
 use crate::output::Output;
 use crate::provenance::{Moment, Provenance};
-use crate::race::{Race, Track};
+use crate::race::{Contender, Race, Track};
 use crate::verdict::Verdict;
 use crate::{BenchError, Result};
 
@@ -93,7 +93,8 @@ impl Runner {
         for (nth, mut race) in races.into_iter().enumerate() {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
             let is_wanted = self.points.is_empty() || self.points.contains(&race.x);
-            let is_done = self.resume && kept.as_ref().is_some_and(|kept| kept.done(&race).is_some());
+            let here = |contender: &Contender| (self.track.engines.unavailable)(&contender.store).is_none();
+            let is_done = self.resume && kept.as_ref().is_some_and(|kept| kept.done(&race, here).is_some());
             // Where nobody of those that are wanted takes part, what was measured stays.
             if !is_wanted || is_done || race.contenders.is_empty() {
                 continue;

@@ -1,13 +1,12 @@
 //! Against RocksDB and WiredTiger, and reads of keys that lie as those of real data sets do. They are other programs' libraries:
 //! `zonda-compare repro` has them, `zonda repro` runs our side alone and says so.
 
-use super::contenders::{ZKV, ZONDA, zkv, zonda};
+use super::contenders::{ROCKSDB, WIREDTIGER, ZKV, ZONDA, rocksdb, wiredtiger, zkv, zonda};
 use super::fact::cell;
 use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::Spread;
 use crate::contest::{KeysFrom, Step};
 use crate::race::{Contender, Race};
-use crate::subject::StorePlan;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "zkv-fig20",
@@ -59,9 +58,6 @@ pub(super) const ZENFS: (&str, &str) = (
 pub(super) const F2FS_WIREDTIGER: (&str, &str) =
     ("WiredTiger on F2FS-ZNS", "`zonda-compare repro` runs it on a file of the host's file system");
 
-pub(super) const ROCKSDB: &str = "RocksDB";
-pub(super) const WIREDTIGER: &str = "WiredTiger";
-
 const fn kops(series: &'static str, phase: &'static str) -> Cell {
     cell(series, "", phase, Metric::Kops)
 }
@@ -77,14 +73,7 @@ const fn reads(series: &'static str, of: &'static str) -> Cell {
 
 /// Ours and the two engines, all with this memory and no log.
 pub(super) fn contenders(memory_bytes: u64) -> Vec<Contender> {
-    let peer = |series: &str, design: &str| {
-        let mut store = StorePlan::new(String::new(), memory_bytes, 0);
-        design.clone_into(&mut store.design);
-        store.log = false;
-        Contender::new(series, store)
-    };
-    let peers = [peer(ROCKSDB, "rocksdb"), peer(WIREDTIGER, "wiredtiger")];
-    [zonda(memory_bytes), zkv(memory_bytes)].into_iter().chain(peers).collect()
+    vec![zonda(memory_bytes), zkv(memory_bytes), rocksdb(memory_bytes), wiredtiger(memory_bytes)]
 }
 
 /// Both engines need more than a few MiB to work at all.

@@ -1,8 +1,8 @@
 //! Latency against RocksDB and WiredTiger: reads alone, and writes among reads. 4 million pairs of 16 B in the paper.
 
-use super::contenders::ZKV;
+use super::contenders::{ROCKSDB, WIREDTIGER, ZKV};
 use super::fact::cell;
-use super::zkv_fig20::{F2FS_WIREDTIGER, MEMORY_BYTES_MIN, ROCKSDB, WIREDTIGER, ZENFS, contenders};
+use super::zkv_fig20::{F2FS_WIREDTIGER, MEMORY_BYTES_MIN, ZENFS, contenders};
 use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
