@@ -59,6 +59,8 @@ struct State {
     owes_flush: bool,
     /// Whether one that is not durable gives something back.
     gives_back: bool,
+    /// Whether one that is not durable is of a file that takes the name of another.
+    replaces: bool,
     /// Commits since the mount.
     commits: u64,
 }
@@ -66,8 +68,9 @@ struct State {
 impl Committer {
     /// Over a journal that is started; without one nothing can be committed. `zones_owed` hears how many free zones it needs.
     pub(crate) fn new(journal: Option<Journal>, zones_owed: Arc<AtomicU32>) -> Self {
-        let (backlog, durable, taken, owes_flush, gives_back, commits) = Default::default();
-        let state = State { journal, backlog, durable, taken, owes_flush, gives_back, commits };
+        let (backlog, durable, taken, commits) = Default::default();
+        let (owes_flush, gives_back, replaces) = Default::default();
+        let state = State { journal, backlog, durable, taken, owes_flush, gives_back, replaces, commits };
         zones_owed.store(state.zones_owed(), Ordering::Relaxed);
         Self { state: Mutex::new(state), durable: AtomicU64::new(0), zones_owed }
     }
@@ -128,6 +131,7 @@ fn flush_owed(owes_flush: &mut bool, space: &Space) -> std::result::Result<(), S
 impl State {
     fn commit(&mut self, Source { names, work, space }: &Source<'_>) -> Result<()> {
         self.take(names.take_queue(work), space)?;
+        let _label = self.replaces.then(|| cut_label("rename over"));
         let recorded = self.record();
         if let Err(FileError::Space(error @ (SpaceError::NoSpace { .. } | SpaceError::SnapshotNeeded { .. }))) =
             &recorded
@@ -140,8 +144,13 @@ impl State {
         }
         recorded?;
         self.commits += 1;
-        (self.durable, self.gives_back) = (self.taken, false);
+        self.all_is_durable();
         self.snapshot_if_due(names, space)
+    }
+
+    /// Whatever was taken off the queue.
+    fn all_is_durable(&mut self) {
+        (self.durable, self.gives_back, self.replaces) = (self.taken, false, false);
     }
 
     /// Writes what was taken off the queue to the journal.
@@ -163,6 +172,7 @@ impl State {
         self.taken = self.taken.max(queued.last);
         self.owes_flush |= queued.names_new_bytes;
         self.gives_back |= queued.gives_back;
+        self.replaces |= queued.replaces;
         Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
@@ -197,6 +207,7 @@ impl State {
         let (queued, items) = names.snapshot();
         self.owes_flush |= queued.names_new_bytes;
         self.gives_back |= queued.gives_back;
+        self.replaces |= queued.replaces;
         self.taken = self.taken.max(queued.last);
         let for_others = if self.gives_back || is_needed { 0 } else { ZONES_FOR_CLEANING };
         if !journal.has_room_for(items.iter().map(Vec::len), for_others) {
@@ -210,7 +221,7 @@ impl State {
             Ok(is_durable) => {
                 self.backlog.clear();
                 if is_durable {
-                    (self.durable, self.gives_back) = (self.taken, false);
+                    self.all_is_durable();
                 }
                 Ok(is_durable)
             }

@@ -28,6 +28,7 @@ pub(crate) struct NamesState {
     queue: Vec<Vec<u8>>,
     names_new_bytes: bool,
     gives_back: bool,
+    replaces: bool,
     last: u64,
     /// Files that lost their last name.
     gone: Vec<FileId>,
@@ -44,6 +45,8 @@ pub(crate) struct Queued {
     pub(crate) names_new_bytes: bool,
     /// Whether names or bytes are given back once they are durable.
     pub(crate) gives_back: bool,
+    /// Whether a file takes the name of another, as a new CURRENT does.
+    pub(crate) replaces: bool,
 }
 
 impl Names {
@@ -88,10 +91,12 @@ impl NamesState {
     /// # Errors
     /// Why it does not apply; nothing was changed then.
     pub(crate) fn change(&mut self, change: &Change, ground: &Ground) -> Result<u64> {
+        let replaces = matches!(change, Change::Rename { to, .. } if self.catalogue.entry(to).is_some());
         let dropped = self.catalogue.apply(change)?;
         self.queue.push(change.encode());
         self.names_new_bytes |= matches!(change, Change::Extend { .. } | Change::Move { .. });
         self.gives_back |= change.gives_back();
+        self.replaces |= replaces;
         self.last += 1;
         if !matches!(change, Change::Truncate { .. } | Change::Move { .. }) {
             self.release(&dropped, ground);
@@ -174,6 +179,7 @@ impl NamesState {
             last: self.last,
             names_new_bytes: std::mem::take(&mut self.names_new_bytes),
             gives_back: std::mem::take(&mut self.gives_back),
+            replaces: std::mem::take(&mut self.replaces),
         }
     }
 }

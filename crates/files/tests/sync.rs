@@ -3,13 +3,16 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use common::{geometry, options, path};
-use zonda_device::{BlockDevice, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemBlockDevice, MemDevice};
+use zonda_device::{
+    BlockDevice, CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemBlockDevice, MemDevice, PowerCut,
+};
 use zonda_files::{FileError, FileKind, FileStore, FileTags, Placement, StoreId};
-use zonda_rt::DeviceCall;
 use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{DeviceCall, Seed};
 
 const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
 
@@ -185,6 +188,33 @@ fn a_flushed_info_log_outlives_its_process_though_nothing_was_synced() {
     assert_eq!(live.usage().writes.commits, commits + 1, "once for each file");
     let (found, _) = FileStore::mount_read_only(device, options(0)).unwrap();
     assert_eq!(found.info(&path("/LOG")).unwrap().size_bytes, 35);
+}
+
+/// As a CURRENT, whichever sync commits it.
+#[test]
+fn a_name_that_another_file_takes_is_of_one_of_the_two_after_a_cut_in_that() {
+    let mut sizes = BTreeSet::new();
+    for (nth, seed) in (1..=2).flat_map(|nth| (0..8).map(move |seed| (nth, seed))) {
+        let device = PowerCut::new(geometry(14)).unwrap();
+        let live = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options(0)).unwrap();
+        for (name, bytes) in [("/CURRENT", b"old".as_slice()), ("/temporary", b"newer")] {
+            let mut writer = live.create(&path(name), FileTags::of(FileKind::Meta)).unwrap();
+            writer.append(bytes).unwrap();
+            writer.close().unwrap();
+        }
+        live.sync_names().unwrap();
+        live.rename(&path("/temporary"), &path("/CURRENT")).unwrap();
+        device.arm(CutAt::Label { label: "rename over", nth });
+        let mut log = live.create(&path("/1.log"), FileTags::of(FileKind::Log)).unwrap();
+        assert!(log.sync().is_err(), "{nth} of seed {seed}");
+        assert_eq!(device.cut_report().map(|cut| cut.label), Some("rename over"), "{nth} of seed {seed}");
+        let survivor: MemDevice = device.reopen(&mut Seed(seed).rng());
+        let (found, _) = FileStore::mount_read_only(Arc::new(survivor), options(0)).unwrap();
+        let size = found.info(&path("/CURRENT")).unwrap().size_bytes;
+        assert_eq!(found.info(&path("/temporary")).is_ok(), size == 3, "{nth} of seed {seed}");
+        sizes.insert(size);
+    }
+    assert_eq!(sizes, BTreeSet::from([3, 5]));
 }
 
 #[test]

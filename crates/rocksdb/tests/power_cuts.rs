@@ -30,10 +30,11 @@ use zonda_rt::{Mutex, Rng, Seed};
 const CUTS: u64 = 4;
 const SEED: u64 = 20_261_122;
 /// What the file store was doing, as it labels its operations; so many cuts must have hit each.
-const KINDS: [&str; 9] = ["finish", "journal", "journal roll", "log", "mount", "names", "relocation", "reset", "table"];
+const KINDS: [&str; 10] =
+    ["finish", "journal", "journal roll", "log", "mount", "names", "relocation", "rename over", "reset", "table"];
 const CUTS_FOR_ALL_KINDS: u64 = 400;
 /// Those that are aimed at.
-const SELDOM: [&str; 4] = ["finish", "journal roll", "relocation", "reset"];
+const SELDOM: [&str; 5] = ["finish", "journal roll", "relocation", "rename over", "reset"];
 /// Batches that one life writes at most.
 const BATCHES_MAX: u64 = 1200;
 /// Threads for flushes and for compactions: those of a life that an assertion ended are gone for good.
