@@ -108,11 +108,21 @@ pub(crate) fn allocated(report: &Path, rule: &str) -> Vec<(String, u64)> {
 
 /// Bytes of tables that were written into each level, as the report's last line says.
 pub(crate) fn created(report: &Path) -> Vec<(u32, u64)> {
+    of_levels(report, "created_bytes")
+}
+
+/// Bytes of tables that were moved into each level without being written again.
+pub(crate) fn moved(report: &Path) -> Vec<(u32, u64)> {
+    of_levels(report, "moved_bytes")
+}
+
+fn of_levels(report: &Path, name: &str) -> Vec<(u32, u64)> {
     let text = std::fs::read_to_string(report).unwrap();
     let ours = text.lines().last().unwrap().split("{\"level\": ").skip(1);
     ours.map(|one| {
-        let (level, rest) = one.split_once(", \"created_bytes\": ").unwrap();
-        (level.parse().unwrap(), rest.split(',').next().unwrap().parse().unwrap())
+        let (level, _) = one.split_once(',').unwrap();
+        let (_, bytes) = one.split_once(&format!("\"{name}\": ")).unwrap();
+        (level.parse().unwrap(), bytes.split([',', '}']).next().unwrap().parse().unwrap())
     })
     .collect()
 }
