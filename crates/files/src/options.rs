@@ -197,6 +197,7 @@ mod tests {
         };
         assert_eq!(shares(100), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 95), (RELOCATED, 2)]);
         assert_eq!(shares(14), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 9), (RELOCATED, 2)]);
+        assert_eq!(shares(5), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 1), (RELOCATED, 1)]);
         assert_eq!(shares(4), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 1)]);
         assert_eq!(shares(3), [(JOURNAL, 1), (LOG, 1), (DATA, 1)]);
         assert_eq!(shares(2), [(JOURNAL, 1), (LOG, 1)]);
