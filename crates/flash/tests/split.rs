@@ -115,6 +115,38 @@ fn everything_else_is_refused() {
     assert_eq!(states(split, 1), [ZoneState::Empty; 4], "nothing of it was done");
 }
 
+/// Only one that is lost refuses it.
+#[test]
+fn a_subzone_is_finished_and_reset_whatever_it_holds() {
+    let modelled: Spec = "splitzns?scale=1/64&zones=4&time=untimed".parse().unwrap();
+    let drives: [Box<dyn ZonedDevice>; 2] = [Box::new(over(memory())), Box::new(modelled.open_zoned().unwrap())];
+    for drive in drives {
+        let (split, start) = (drive.split_zones().unwrap(), drive.geometry().zone_start(ZoneId(1)));
+        let whole = usize::try_from(split.subzone_blocks()).unwrap();
+        split.split(ZoneId(1)).unwrap();
+        for (written, before) in [(0, ZoneState::Empty), (1, ZoneState::ImplicitOpen), (whole, ZoneState::Full)] {
+            for index in 0..2 {
+                if written > 0 {
+                    split.append_subzone(id(1, index), &blocks(written, 7)).unwrap();
+                }
+                assert_eq!(states(split, 1)[usize::from(index)], before);
+            }
+            split.finish_subzone(id(1, 0)).unwrap();
+            split.reset_subzone(id(1, 1)).unwrap();
+            assert_eq!(states(split, 1)[..2], [ZoneState::Full, ZoneState::Empty], "from {before:?}");
+            assert_eq!(kind(split.append_subzone(id(1, 0), &blocks(1, 8))), ErrorKind::Full, "from {before:?}");
+            let mut found = blocks(2 * whole, 9);
+            drive.read(start, &mut found).unwrap();
+            let kept = [vec![7; written], vec![0; 2 * whole - written]].concat();
+            assert!(found.chunks(BLOCK).map(|block| block[0]).eq(kept), "from {before:?}");
+            split.reset_subzone(id(1, 0)).unwrap();
+            assert_eq!(split.append_subzone(id(1, 0), &blocks(1, 8)).unwrap(), start, "from {before:?}");
+            split.reset_subzone(id(1, 0)).unwrap();
+        }
+        split.join(ZoneId(1)).unwrap();
+    }
+}
+
 #[test]
 fn a_split_zone_holds_one_open_and_one_active_resource() {
     let drive = over(memory());
