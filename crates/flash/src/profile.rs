@@ -171,6 +171,9 @@ pub struct Split {
     pub ring_durable: bool,
     /// See [`SplitShape::preread_bytes`].
     pub preread_bytes: u64,
+    /// See [`SplitShape::near_reads`]; absent: true.
+    #[serde(default = "yes")]
+    pub near_reads: bool,
     /// See [`SplitShape::restart_reads`].
     pub restart_reads: bool,
     /// See [`SplitShape::queries_first`].
@@ -385,6 +388,7 @@ impl Profile {
             ring_durable: split.ring_durable,
             preread_bytes: split.preread_bytes,
             page_bytes: self.flash.page_bytes,
+            near_reads: split.near_reads,
             restart_reads: split.restart_reads,
             queries_first: split.queries_first,
             ring_serves_reads: split.ring_serves_reads,

@@ -19,7 +19,7 @@ use crate::zns::ZonedModel;
 /// Keys that a name may carry, in the order in which messages list them.
 const KEYS: &str = "scale, k, time, data, zones, capacity, chips, split, zrwa, faults, seed";
 /// What `split` can be, for messages.
-const SPLITS: &str = "off, native, ring, prefetch, all, fixed, redo-log or flash-reads";
+const SPLITS: &str = "off, native, ring, prefetch, all, paper, fixed, redo-log or flash-reads";
 /// Dilation outside simulations, unless the name says another.
 const DILATION: u32 = 10;
 /// A conventional drive in memory takes all of its capacity at once; zones take what is written.
@@ -154,6 +154,7 @@ impl Spec {
             "ring" => without(&mut split, true, false, false),
             "prefetch" => without(&mut split, true, true, false),
             "all" => {}
+            "paper" => split.near_reads = false,
             "fixed" => split.restart_reads = true,
             "redo-log" => split.ring_durable = false,
             "flash-reads" => split.ring_serves_reads = false,

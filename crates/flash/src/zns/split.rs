@@ -31,12 +31,22 @@ pub struct SplitShape {
     pub preread_bytes: u64,
     /// Bytes of a flash page, of one plane: reads that begin so near to the read pointer may be at it.
     pub page_bytes: u64,
+    /// True if a read of a page or more that begins in the read pointer's page is at it, and a pointer in the first page has not left its
+    /// start; by the paper's rule only a read at the very pointer is.
+    pub near_reads: bool,
     /// True if a read of a subzone's first byte begins a new sequential pass; the paper's pointer goes back on reset only.
     pub restart_reads: bool,
     /// True if queries go before everything else on a chip; false: reads wait for their turn.
     pub queries_first: bool,
     /// True if what is still in the ring is read from there; false, to see what that is worth: it takes the time of a read from flash.
     pub ring_serves_reads: bool,
+}
+
+impl SplitShape {
+    /// A read pointer that has come no farther has not left its start.
+    fn start_bytes(&self) -> u64 {
+        if self.near_reads { self.page_bytes } else { 0 }
+    }
 }
 
 /// Memory that the parts take, as the paper's section 4.5.1 counts it.

@@ -4,8 +4,9 @@
 //! a query. A compaction's read moves the pointer on, and makes other chips read ahead for other compactions: on each chip
 //! for one subzone whose pointer has left its start and of which nothing is read ahead. Queries go first on their chip.
 //!
-//! Beyond the paper: a read of a flash page or more that begins in the pointer's page is at the pointer, too, and only beyond
-//! the first page has it left its start; because hosts have something of their own (our stores a block) before a subzone's table.
+//! Beyond the paper, unless the drive keeps to its rule ([`near_reads`](super::SplitShape::near_reads)): a read of a flash page or more
+//! that begins in the pointer's page is at the pointer, too, and only beyond the first page has it left its start; because hosts have
+//! something of their own (our stores a block) before a subzone's table.
 pub use zonda_device::ReadOrigin;
 
 use super::{Id, Purpose, ZonedModel};
@@ -123,20 +124,21 @@ impl ZonedModel {
     /// Takes a read for one of a compaction or a query, and moves the read pointer.
     fn take_read(&mut self, id: Id, from: u64, to: u64, origin: Option<ReadOrigin>) -> bool {
         let splits = self.splits();
-        let page = splits.shape.page_bytes;
+        let (shape, page) = (splits.shape, splits.shape.page_bytes);
         let has_a_page = to - from >= page;
-        let restarts = splits.shape.restart_reads && (from == 0 || (from < page && has_a_page));
+        let restarts = shape.restart_reads && (from == 0 || (from < page && has_a_page));
         let subzone = splits.subzone(id);
-        let is_near = from == subzone.read_pointer || (has_a_page && from / page == subzone.read_pointer / page);
-        let in_order = is_near || restarts;
+        let is_near = shape.near_reads && has_a_page && from / page == subzone.read_pointer / page;
+        let goes_on = from == subzone.read_pointer || is_near;
+        let in_order = goes_on || restarts;
         if in_order {
             subzone.read_pointer = to;
-            if !is_near {
+            if !goes_on {
                 // Another pass: what the last one left is of use to it only if it comes next.
                 subzone.preread = subzone.preread.filter(|ahead| (ahead.start..ahead.end).contains(&to));
             }
             // In an empty one there is nothing to read ahead.
-            if to > page && subzone.timing.admitted() > 0 {
+            if to > shape.start_bytes() && subzone.timing.admitted() > 0 {
                 splits.note_in_order(id);
             }
         }
@@ -205,13 +207,13 @@ impl ZonedModel {
         let zone_chip =
             |model: &mut Self, id: Id| model.splits().subzone(id).chip.map(|chip| model.die_of_chip(id.0, chip));
         let mut busy = vec![zone_chip(self, reader)];
-        let page = self.splits().shape.page_bytes;
+        let start_bytes = self.splits().shape.start_bytes();
         for at in 0..self.splits().read_in_order.len() {
             let id = self.splits().read_in_order[at];
             let die = zone_chip(self, id);
             let subzone = self.splits().subzone(id);
             let (start, on_flash) = (subzone.read_pointer, subzone.timing.on_flash());
-            if busy.contains(&die) || subzone.preread.is_some() || start <= page || start >= on_flash {
+            if busy.contains(&die) || subzone.preread.is_some() || start <= start_bytes || start >= on_flash {
                 continue;
             }
             let Some(die_number) = die else { continue };

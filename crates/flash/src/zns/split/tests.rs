@@ -12,6 +12,7 @@ const ALL: SplitShape = SplitShape {
     ring_durable: true,
     preread_bytes: 64 << 10,
     page_bytes: 16 << 10,
+    near_reads: true,
     restart_reads: false,
     queries_first: true,
     ring_serves_reads: true,
@@ -385,6 +386,41 @@ fn a_read_near_the_pointer_is_at_it_if_it_is_long() {
     assert!(!read(8192, 8192), "a query");
     assert!(read(4096, 64 << 10), "a table behind the header");
     assert!(read(68 << 10, 64 << 10) && !read(8 << 10, 64 << 10));
+}
+
+/// Section 4.4.2: at its very address, and a subzone is an input once its pointer is not at its start.
+#[test]
+fn by_the_papers_rule_only_a_read_at_the_pointer_is_a_compactions() {
+    let rules = [true, false].map(|near_reads| {
+        let mut model = drive(SplitShape { near_reads, ..ALL });
+        let bytes = subzone_bytes(&model);
+        takes(&mut model, Command::Split { zone: 0 });
+        (0..2).for_each(|index| model.preset_subzone(0, index, bytes, true));
+        let mut read = |at: u64, bytes: u64| {
+            let before = model.split_counts().unwrap().reads;
+            takes(&mut model, Command::Read { at, bytes });
+            let after = model.split_counts().unwrap().reads;
+            (after.in_order > before.in_order, after.prereads > before.prereads)
+        };
+        let behind_its_header = read(4096, 64 << 10);
+        let (header, of_another) = (read(bytes, 4096), read(bytes + 4096, 64 << 10));
+        let in_the_pointers_page = read(bytes + (64 << 10), 64 << 10);
+        [behind_its_header, header, of_another, in_the_pointers_page]
+    });
+    let [near, paper] = rules;
+    assert_eq!(near.map(|(in_order, _)| in_order), [true, true, true, true]);
+    assert_eq!(paper.map(|(in_order, _)| in_order), [false, true, true, false]);
+    let behind_headers = [true, false].map(|near_reads| {
+        let mut model = drive(SplitShape { near_reads, ..ALL });
+        let bytes = subzone_bytes(&model);
+        takes(&mut model, Command::Split { zone: 0 });
+        for index in 0..2 {
+            model.preset_subzone(0, index, bytes, true);
+            takes(&mut model, Command::Read { at: u64::from(index) * bytes, bytes: 4096 });
+        }
+        model.split_counts().unwrap().reads.prereads
+    });
+    assert_eq!(behind_headers, [0, 1]);
 }
 
 #[test]
