@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zonda_space::{SpaceOptions, StreamId, StreamSpec, VictimPolicy};
 
-use crate::policy::{LizaZenfs, Policy};
+use crate::policy::{Ldp, Policy};
 use crate::trace::TraceWriter;
 use crate::{FileError, FileKind, Result};
 
@@ -88,7 +88,7 @@ pub struct FileStoreOptions {
 impl Default for FileStoreOptions {
     fn default() -> Self {
         Self {
-            policy: Arc::new(LizaZenfs),
+            policy: Arc::new(Ldp),
             reserve_zones: 3,
             flush_reserve_zones: 2,
             finish_percent: 5,

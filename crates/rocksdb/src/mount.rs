@@ -432,7 +432,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &mounted(&uri).unwrap()));
         let again = format!("zonda://file:{}/zones", directory.path().display());
         assert!(Arc::ptr_eq(&first, &mounted(&again).unwrap()), "`create` says nothing of what is there");
-        let other = format!("zonda://file:{}/zones?policy=ldp", directory.path().display());
+        let other = format!("zonda://file:{}/zones?policy=levels", directory.path().display());
         assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
         drop(first);
         mounted(&other).unwrap();

@@ -221,12 +221,13 @@ mod tests {
 
     #[test]
     fn our_keys_are_taken_and_the_others_are_the_devices() {
-        let uri = Uri::parse("zonda://file:/x/y?zones=40&create=1GiB&policy=ldp&max_active=6&wal_flush=on").unwrap();
+        let uri = Uri::parse("zonda://file:/x/y?zones=40&create=1GiB&policy=levels&max_active=6&wal_flush=on").unwrap();
         assert_eq!(uri.device, "file:/x/y?zones=40&max_active=6");
         assert_eq!((uri.create, uri.wal_flush), (Some(1 << 30), true));
-        assert_eq!((uri.options.policy.name(), uri.options.gives_up_offline), ("ldp", false));
+        assert_eq!((uri.options.policy.name(), uri.options.gives_up_offline), ("levels", false));
         assert!(Uri::parse("zonda://mem:?give_up_offline=on").unwrap().options.gives_up_offline);
-        assert_eq!(Uri::parse("zonda://mem:").unwrap().device, "mem:");
+        let plain = Uri::parse("zonda://mem:").unwrap();
+        assert_eq!((plain.device.as_str(), plain.options.policy.name()), ("mem:", "ldp"));
     }
 
     #[test]
