@@ -84,8 +84,9 @@ pub(super) const OVERWRITE: Work = Work { name: "overwrite, driven", step: "over
 pub(super) const READRANDOM: Work = Work { name: "readrandom, driven", step: "readrandom", is_of_writes: false };
 /// Both.
 pub(super) const BURST: Run = Run::new("burst", "overwrite,stats,readrandom:READS,stats", &[OVERWRITE, READRANDOM]);
-/// Overwriting alone.
-pub(super) const OVERWRITE_ALONE: Run = Run::new("overwrite", "overwrite,stats", &[OVERWRITE]);
+/// Overwriting, and what is due for it.
+pub(super) const OVERWRITE_SETTLING: Run =
+    Run::new("overwrite settling", "overwrite,stats,waitforcompaction,stats", &[OVERWRITE]);
 /// Loading: every key once, in random order, by all threads.
 pub(super) const FILL_RANDOM: Run = Run {
     is_on_empty: true,

@@ -18,10 +18,15 @@ const SPLITZNS: &str = "+RS";
 /// copies most, because wide zones are nearly full of what lives, and of what `RocksDB` has not deleted yet.
 const SYSTEMS: [&str; 5] = [LDP, STRICT.name, SPLITZNS, DEEPER.name, WAITING.name];
 /// So many times as many overwrites as in figure 13.
-const TIMES: u64 = 4;
+pub(super) const TIMES: u64 = 4;
 /// With so much loaded the tree is of the size that the paper says of its own, 42 GiB (figure 11): 1.13 bytes for each that is loaded.
-const LOADED_BYTES_OF_PAPER: u64 = 37 << 30;
+pub(super) const LOADED_BYTES_OF_PAPER: u64 = 37 << 30;
 const OF_PAPER: &str = ", the paper's tree";
+
+pub(super) const COLUMNS: &[&str] = &[
+    OPS, SETTLED, P50, P99, P999, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, WRITTEN_IN, LIVE_OF, CPU, MACHINE,
+    VOID,
+];
 
 pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-sustained",
@@ -29,10 +34,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     source: "beyond SplitZNS figure 13",
     how: "dilated time, in the drive's",
     points,
-    columns: &[
-        OPS, SETTLED, P50, P99, P999, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, WRITTEN_IN, LIVE_OF, CPU, MACHINE,
-        VOID,
-    ],
+    columns: COLUMNS,
     charts,
     judge,
 };

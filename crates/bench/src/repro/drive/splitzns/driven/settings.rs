@@ -71,6 +71,13 @@ impl Setting {
             .labelled(&format!("1/{divisor}, k = {k}"))
     }
 
+    /// The same with so many times as many operations, and so many bytes loaded at full size (not for tiny runs).
+    pub(in super::super) fn longer(&self, scale: Scale, times: u64, loaded_bytes: u64) -> Self {
+        let loaded = loaded_bytes / self.divisor;
+        let loaded_bytes = scale.pick(self.loaded_bytes, loaded, loaded);
+        Self { operations: times * self.operations, loaded_bytes, ..self.clone() }
+    }
+
     /// The same with pairs of other lengths.
     pub(in super::super) fn with_pairs(&self, key_bytes: u64, value_bytes: u64) -> Self {
         let label = format!("{value_bytes} B");
