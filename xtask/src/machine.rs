@@ -70,6 +70,9 @@ const COMPARED: [&str; 2] = ["librocksdb7.8", "libwiredtiger0"];
 /// Debian packages that the RocksDB plugin is built and tested with.
 const FOR_ROCKSDB: [&str; 3] = ["librocksdb-dev", "rocksdb-tools", "g++"];
 
+/// Debian package that the crate `rocksdb` is built with besides.
+const FOR_RUST_CRATE: [&str; 1] = ["libclang-dev"];
+
 /// Installs what `zonda-compare` opens, with apt when we are root, else says what to install.
 ///
 /// # Errors
@@ -84,6 +87,15 @@ pub(crate) fn compared(_: &Workspace, _: &mut Tally) -> Result<()> {
 /// When it is not installed afterwards.
 pub(crate) fn for_rocksdb(_: &Workspace, _: &mut Tally) -> Result<()> {
     install_packages(&FOR_ROCKSDB)
+}
+
+/// Installs what the crate `rocksdb` and the plugin are built with, as [`compared`] does.
+///
+/// # Errors
+/// When it is not installed afterwards.
+pub(crate) fn for_rust_crate() -> Result<()> {
+    install_packages(&FOR_ROCKSDB)?;
+    install_packages(&FOR_RUST_CRATE)
 }
 
 /// The same as part of `setup`. Every other part of the repository is built and tested without, so a machine that cannot have

@@ -47,6 +47,8 @@ enum Task {
     CompareDeps,
     /// Installs what the RocksDB plugin is built and tested with (apt as root); `setup` tries to
     RocksdbDeps,
+    /// Tests the example for the crate `rocksdb`, which it fetches and builds with libclang (apt as root); no other step does
+    RustCrate,
     /// Checks the formatting (`cargo fmt --check`)
     Fmt,
     /// Runs clippy on all targets; a warning is an error
@@ -125,6 +127,7 @@ fn step_of(task: Task) -> Step {
         Task::Setup => Step::new("setup", machine::prepare),
         Task::CompareDeps => Step::new("compare-deps", machine::compared),
         Task::RocksdbDeps => Step::new("rocksdb-deps", machine::for_rocksdb),
+        Task::RustCrate => Step::new("rust-crate", steps::unit::rust_crate),
         Task::Fmt => Step::new("fmt", steps::lint::fmt),
         Task::Clippy => Step::new("clippy", steps::lint::clippy),
         Task::Edges => Step::new("edges", edges::check),
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn test_runs_every_subcommand_once() {
         let mut names: Vec<_> = all_steps().iter().map(|step| step.name).collect();
-        names.extend(["test", "vm", "compare-deps", "rocksdb-deps"]);
+        names.extend(["test", "vm", "compare-deps", "rocksdb-deps", "rust-crate"]);
         names.sort_unstable();
         let arguments = Arguments::command();
         let mut subcommands: Vec<_> = arguments.get_subcommands().map(clap::Command::get_name).collect();

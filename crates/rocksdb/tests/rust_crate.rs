@@ -1,6 +1,6 @@
 //! The crate `rocksdb` on zones, by the example that its users read.
 //!
-//! `cargo test -p zonda-rocksdb --test rust_crate -- --ignored`; `ROCKSDB_LIB_DIR` and `LIBCLANG_PATH` where they are not found.
+//! `cargo xtask rust-crate`; `ROCKSDB_LIB_DIR` and `LIBCLANG_PATH` where they are not found.
 #![cfg(with_rocksdb)]
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     clock::Stopwatch,
-    lanes,
+    lanes, machine,
     metadata::Metadata,
     process,
     programs::{self, TestProgram},
@@ -83,6 +83,17 @@ pub(crate) fn shuttle(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
         command.args(["--package", &package.name, "--features", &format!("{}/shuttle", package.name)]);
     }
     process::run_counting(command.env(SCHEDULE_SEED, shown_seed(SCHEDULE_SEED, workspace)), tally)
+}
+
+/// The test of the example for the crate `rocksdb`, apart from all others: they need no registry once all is fetched, and this one
+/// fetches and builds that crate each time.
+///
+/// # Errors
+/// When what it is built with cannot be installed, when it does not build, or when the test fails.
+pub(crate) fn rust_crate(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
+    machine::for_rust_crate()?;
+    let test = ["test", "--package", "zonda-rocksdb", "--test", "rust_crate", "--", "--ignored"];
+    process::run_counting(&mut process::cargo(workspace, test), tally)
 }
 
 /// The commit's seed for this variable, which is shown.
