@@ -115,6 +115,7 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
         promotion_percent: *pick(&mut rng, &[0, 20, 50, 100]),
         scan_promotion_percent: *pick(&mut rng, &[0, 20, 100]),
         bytes_max: *pick(&mut rng, &[256, 1024, 2048, 2048]),
+        turns: Seed(tree.seed).derive("turns").rng().chance(0.8),
     };
     // What is drawn from here on came later: older seeds mean the same but for these.
     let mut rng = Seed(tree.seed).derive("record cache").rng();

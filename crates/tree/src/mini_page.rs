@@ -293,14 +293,15 @@ impl Tree {
         let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);
-            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, claim, Merge::EVICTING)) {
+            let merge = |claim| self.merge_claimed(ring, claim, Merge::EVICTING);
+            let merged = match heaviest.map_or(Ok(Flushed::Raced), merge) {
                 Err(error) if is_damage(&error) => {
                     damage = Some(error);
-                    false
+                    Flushed::Raced
                 }
                 merged => merged?,
             };
-            if went || merged {
+            if went || merged != Flushed::Raced {
                 return Ok(true);
             }
         }
@@ -354,11 +355,11 @@ impl Tree {
     }
 
     /// Merges a claimed mini-page, if its leaf still has it. The claim goes before anything is written: as long as there is one, the head
-    /// stands, whatever others evict behind it. Returns whether the mini-page is gone.
-    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>, how: Merge) -> Result<bool> {
+    /// stands, whatever others evict behind it. The mini-page is gone unless somebody was in the way.
+    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>, how: Merge) -> Result<Flushed> {
         let merged = match self.merge_once(claim.leaf(), how, Some(&claim)) {
             Err(error) if is_damage(&error) => {
-                return self.move_out_of_the_way(ring, &claim).then_some(true).ok_or(error);
+                return self.move_out_of_the_way(ring, &claim).then_some(Flushed::Nothing).ok_or(error);
             }
             merged => merged,
         };
@@ -366,7 +367,7 @@ impl Tree {
         if matches!(merged, Ok(Flushed::Done)) {
             count(&self.mini_page_counts().merged);
         }
-        Ok(self.pump_after(merged)? != Flushed::Raced)
+        self.pump_after(merged)
     }
 
     /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it

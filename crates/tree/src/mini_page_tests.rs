@@ -9,7 +9,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::{
     BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions,
-    flush::Merge,
+    flush::{Flushed, Merge},
     leaf_page::LeafBody,
     record::Record,
     recover,
@@ -372,7 +372,8 @@ fn only_the_mini_page_that_was_claimed_is_merged() {
     let (copied, counts) = (life.tree.stats().mini_pages.copied, life.tree.stats());
     life.reads_of(12);
     assert_eq!(life.tree.stats().mini_pages.copied, copied + 1);
-    assert!(life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room"), "what was claimed is gone");
+    let merged = life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room");
+    assert_eq!(merged, Flushed::Nothing, "what was claimed is gone");
     let kept = Some(MiniPage { dirty: 1, ..life.mini_page(10).expect("the copy stays") });
     assert_eq!((life.mini_page(10), life.mini_page(10).map(|mini| mini.records)), (kept, Some(2)));
     let now = life.tree.stats();
@@ -381,7 +382,7 @@ fn only_the_mini_page_that_was_claimed_is_merged() {
     life.tree.flush_leaf(life.tree.leaf_of(&key(10)).0).expect("room");
     life.reads_of(12);
     let claim = ring.claim().expect("there is one");
-    assert!(life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room"));
+    assert_eq!(life.tree.merge_claimed(ring, claim, Merge::EVICTING).expect("room"), Flushed::Dropped);
     let then = life.tree.stats().mini_pages;
     assert_eq!((then.dropped, then.merged), (now.mini_pages.dropped + 1, now.mini_pages.merged));
 }
@@ -439,7 +440,11 @@ fn a_latched_leaf_at_the_head_keeps_nobody_from_looking_further() {
 
 /// A ring full of changes that nobody reads, and the background of a store in which nobody writes any more.
 fn full_of_changes(keys: u64) -> Life {
-    let life = Life::with_pages(keys, small());
+    full_of_changes_with(keys, small())
+}
+
+fn full_of_changes_with(keys: u64, options: TreeOptions) -> Life {
+    let life = Life::with_pages(keys, options);
     // A few of each leaf.
     (0..keys).step_by(14).for_each(|number| life.put(number));
     assert!(!life.tree.sweep().expect("room"), "somebody wrote since the last look");
@@ -528,6 +533,7 @@ fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
     let reads = reads_beside_sweeps(&life, &numbers);
     let swept = merges() - before;
     assert!(swept > 0 && swept <= reads / 8, "{swept} merges for {reads} reads");
+    assert_eq!(life.tree.stats().mini_pages.merged_in_turns, swept);
     let before = merges();
     for number in (0..keys).step_by(60) {
         life.put(number);
@@ -535,6 +541,18 @@ fn a_turn_of_the_ring_is_earned_by_reads_and_given_up_where_somebody_writes() {
         assert!((number..number + 30).step_by(2).map(|number| life.reads_of(number)).sum::<u64>() > 0);
         assert!(!life.tree.sweep().expect("room"), "somebody wrote");
         assert_eq!(merges(), written, "after {before}");
+    }
+}
+
+#[test]
+fn a_ring_that_is_not_to_be_turned_waits_for_writers() {
+    for turns in [false, true] {
+        let mini_pages = MiniPages { turns, ..options().mini_pages };
+        let life = full_of_changes_with(6_000, TreeOptions { mini_pages, ..small() });
+        let merges = life.tree.stats().merges;
+        reads_beside_sweeps(&life, &(0..6_000).step_by(6).collect::<Vec<_>>());
+        let stats = life.tree.stats();
+        assert_eq!([stats.merges > merges, stats.mini_pages.merged_in_turns > 0], [turns; 2]);
     }
 }
 

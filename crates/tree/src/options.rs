@@ -39,11 +39,19 @@ pub struct MiniPages {
     pub scan_promotion_percent: u32,
     /// The largest mini-page in bytes; one that would outgrow it is merged, or becomes a mirror (Bf-Tree 5.5).
     pub bytes_max: u32,
+    /// Whether the ring is turned for readers where nobody writes, which the paper does not; for measurements.
+    pub turns: bool,
 }
 
 impl Default for MiniPages {
     fn default() -> Self {
-        Self { copy_on_access_percent: 10, promotion_percent: 100, scan_promotion_percent: 50, bytes_max: 2048 }
+        Self {
+            copy_on_access_percent: 10,
+            promotion_percent: 100,
+            scan_promotion_percent: 50,
+            bytes_max: 2048,
+            turns: true,
+        }
     }
 }
 

@@ -94,6 +94,8 @@ pub struct MiniPageStats {
     /// Mini-pages that were merged because they were next at the head; merges that became too large, or came near the head, count in
     /// [`EngineStats::merges`] only.
     pub merged: u64,
+    /// Of these, mini-pages that the background merged as it turned the ring for readers.
+    pub merged_in_turns: u64,
     /// Mini-pages that were copied to the tail.
     pub copied: u64,
 }
@@ -141,6 +143,7 @@ pub(crate) struct MiniPageCounts {
     pub(crate) mirrors: AtomicU64,
     pub(crate) dropped: AtomicU64,
     pub(crate) merged: AtomicU64,
+    pub(crate) merged_in_turns: AtomicU64,
     pub(crate) copied: AtomicU64,
 }
 
@@ -165,6 +168,7 @@ impl Counters {
             mirrors: all(|counts| &counts.mirrors),
             dropped: all(|counts| &counts.dropped),
             merged: all(|counts| &counts.merged),
+            merged_in_turns: all(|counts| &counts.merged_in_turns),
             copied: all(|counts| &counts.copied),
         }
     }

@@ -16,10 +16,11 @@ use zonda_rt::{
 };
 
 use crate::{
-    flush::Merge,
+    flush::{Flushed, Merge},
     mini_page::claimed,
     pool::ring::{Claim, Ring},
     relocate::is_damage,
+    stats::count,
     tree::{Result, Tree},
 };
 
@@ -85,12 +86,12 @@ enum Swept {
 
 impl Tree {
     /// Takes the turn a step further: a merge at most, or as much as one costs in copies. `false` if there is nothing to do, or nothing is
-    /// earned, or somebody is in the way.
+    /// earned, or somebody is in the way, or the ring is not to be turned.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn sweep(&self) -> Result<bool> {
-        let Some(ring) = self.pool.ring() else { return Ok(false) };
+        let Some(ring) = self.pool.ring().filter(|_| self.options.mini_pages.turns) else { return Ok(false) };
         let Some(mut turn) = self.sweep.turn.try_lock() else { return Ok(false) };
         let is_due = self.is_due(ring, &mut turn) && self.has_room_to_spare();
         let went = if is_due { self.turn_further(ring, &mut turn) } else { Ok(false) };
@@ -154,7 +155,14 @@ impl Tree {
         match self.merge_claimed(ring, claim, Merge::HOT) {
             // It is for who reads that page to hear of it.
             Err(error) if is_damage(&error) => Ok(Swept::Merged),
-            merged => Ok(if merged? { Swept::Merged } else { Swept::Stays }),
+            merged => Ok(match merged? {
+                Flushed::Raced => Swept::Stays,
+                Flushed::Nothing | Flushed::Dropped => Swept::Merged,
+                Flushed::Done => {
+                    count(&self.counters.mine().mini_pages.merged_in_turns);
+                    Swept::Merged
+                }
+            }),
         }
     }
 }

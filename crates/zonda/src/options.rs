@@ -196,6 +196,14 @@ impl Options {
         self
     }
 
+    /// Whether the background of [`Design::BfTree`] turns its circular buffer once where there are only reads: changes that nobody reads are
+    /// merged, and give their room to what is read. Default `true`; `false`, as in the paper, is for measurements.
+    #[must_use]
+    pub fn ring_turns(mut self, turns: bool) -> Self {
+        self.mini_pages.turns = turns;
+        self
+    }
+
     /// What leaves keep in memory. Default [`Design::Adb`].
     #[must_use]
     pub fn design(mut self, design: Design) -> Self {

@@ -141,6 +141,8 @@ pub struct MiniPageStats {
     pub dropped: u64,
     /// Mini-pages that were next to go and were merged into their leaves.
     pub merged: u64,
+    /// Of these, those that the background merged while nobody wrote, so that what is read has their room.
+    pub merged_in_turns: u64,
     /// Mini-pages that were used, and got another round of the buffer.
     pub copied: u64,
 }
@@ -289,8 +291,17 @@ impl TreeStats {
 
 impl MiniPageStats {
     fn of(mini_pages: &zonda_tree::MiniPageStats) -> Self {
-        let &zonda_tree::MiniPageStats { hits, hits_of_none, promoted, mirrors, dropped, merged, copied } = mini_pages;
-        Self { hits, hits_of_none, promoted, mirrors, dropped, merged, copied }
+        let &zonda_tree::MiniPageStats {
+            hits,
+            hits_of_none,
+            promoted,
+            mirrors,
+            dropped,
+            merged,
+            merged_in_turns,
+            copied,
+        } = mini_pages;
+        Self { hits, hits_of_none, promoted, mirrors, dropped, merged, merged_in_turns, copied }
     }
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Place, options};
-use zonda::{Db, Design, StoreKind};
+use zonda::{Db, Design, Options, StoreKind};
 use zonda_rt::Seed;
 
 const PAIRS: u64 = 100_000;
@@ -15,8 +15,11 @@ fn key(number: u64) -> [u8; 8] {
 
 /// A store whose leaf buffers are full of changes to the first half of its pairs, and whose background has nothing to do.
 fn full_of_changes(place: &Place, store: StoreKind, design: Design) -> Db {
-    let options = options().memory(2 << 20).design(design).store(store).background(false);
-    let db = options.open(&place.uri()).unwrap();
+    full_of_changes_with(options().design(design).store(store), place)
+}
+
+fn full_of_changes_with(options: Options, place: &Place) -> Db {
+    let db = options.memory(2 << 20).background(false).open(&place.uri()).unwrap();
     for number in (0..PAIRS).chain(0..PAIRS / 2) {
         db.put(key(number), number.to_be_bytes()).unwrap();
     }
@@ -89,4 +92,16 @@ fn the_background_merges_a_leaf_once_at_the_most_so_that_readers_keep_what_they_
     let (bytes, merges) = (after.0 - before.0, after.1 - before.1);
     assert!(merges <= leaves && bytes <= leaves * 4096, "{merges} merges of {leaves} leaves wrote {bytes} B");
     assert!(reads[11] < reads[0] * 2 / 3, "leaves read in each round: {reads:?}");
+}
+
+#[test]
+fn turns_of_the_ring_are_counted_and_there_are_none_where_they_are_off() {
+    for turns in [true, false] {
+        let place = Place::new();
+        let db = full_of_changes_with(options().design(Design::BfTree).ring_turns(turns), &place);
+        read(&db, 0, || while db.step().unwrap() {});
+        let of = db.stats().unwrap().tree.mini_pages;
+        assert!(of.merged > 0 && of.merged_in_turns <= of.merged, "{of:?}");
+        assert_eq!(of.merged_in_turns > 0, turns, "{of:?}");
+    }
 }

@@ -67,13 +67,14 @@ pub(super) fn bftree(memory_bytes: u64) -> Contender {
 }
 
 /// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1), evicts each mini-page as it comes to the head
-/// (section 4.1), and has sizes that double (section 3.1).
+/// (section 4.1), has sizes that double (section 3.1), and does not turn the ring for readers.
 pub(super) fn on_zones(memory_bytes: u64) -> Contender {
     Contender::new(ON_ZONES, store("bftree", memory_bytes))
         .with("promotion", "20")
         .with("scan-promotion", "20")
         .with("eviction", "oldest")
         .with("classes", "paper")
+        .with("ring-turns", "off")
         .with("store", "zoned")
 }
 

@@ -88,6 +88,12 @@ pub const SWITCHES: &[Switch] = &[
     switch("mini-page-bytes", "BYTES", "the largest mini-page of `bftree`", |options, value| {
         Ok(options.mini_page_bytes(parsed(value)?))
     }),
+    switch(
+        "ring-turns",
+        ON_OFF,
+        "where nobody writes, `bftree` merges what is not read for what is",
+        |options, value| Ok(options.ring_turns(on_or_off(value)?)),
+    ),
     switch("store", "zoned|in-place", "how the store lies on its device", |options, value| {
         Ok(options.store(parsed(value)?))
     }),
@@ -343,7 +349,8 @@ mod tests {
     }
 
     /// Those that are not here need buffers that are evicted, reclaim, several threads or the clock. Their tests: `pool` of the crate
-    /// `zonda-tree`, `merged_relocation`, `log_device`, `log_rings` and `set_memory` of the crate `zonda`, `zflusher` of `zonda-pages`.
+    /// `zonda-tree`, `merged_relocation`, `reads_write_nothing`, `log_device`, `log_rings` and `set_memory` of the crate `zonda`,
+    /// `zflusher` of `zonda-pages`.
     #[test]
     fn switches_have_effects() {
         let (mut unswitched, mut idle) = (BTreeMap::new(), Vec::new());
