@@ -82,6 +82,8 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
 
 /// The share of runs in place.
 const BLOCKS: f64 = 0.35;
+/// Of the runs with times without writes, the share whose ring of mini-pages is likely to be turned.
+const TURNING: f64 = 0.9;
 /// The share of runs whose keys come and go as in a queue.
 const PASSES: f64 = 0.25;
 /// Of the runs on either, the share with their log on a device of its own.
@@ -125,6 +127,11 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut profile = draw_profile(&mut rng, &geometry, fills);
     if Seed(seed).derive("passing keys").rng().chance(PASSES) {
         profile = profile.passing(geometry.capacity_bytes() / 4);
+    }
+    profile.quiet_steps = *pick(&mut Seed(seed).derive("quiet").rng(), &[0, 60, 200]);
+    if design == Design::BfTree && profile.quiet_steps > 0 && Seed(seed).derive("turning").rng().chance(TURNING) {
+        maker = maker.turning();
+        profile = profile.turning(geometry.capacity_bytes() / 4);
     }
     if settings.long_values {
         let longest = usize::try_from(geometry.zone_capacity_bytes() * 5 / 2).expect("a small zone");

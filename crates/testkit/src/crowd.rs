@@ -19,6 +19,9 @@ use crate::openings::{OPERATIONS, Openings};
 use client::{Client, Seen};
 use registers::{Registers, decode};
 
+/// The share of lives in whose second half nobody writes.
+const QUIET_ENDS: f64 = 0.3;
+
 /// A run with several clients.
 pub struct Crowd {
     world: World,
@@ -111,9 +114,11 @@ impl Crowd {
         self.world.arm_failure("life");
         let workers = Workers::start(subject, &self.world.excuse());
         let steps = 10 + self.rng.below(60);
+        // Nobody writes any more then, as all have about the same pace.
+        let writing_steps = if self.rng.chance(QUIET_ENDS) { steps / 2 } else { steps };
         let spawn = |number| {
             let client = Client::new(subject, self.world.excuse(), &self.clock, self.registers, self.rng.fork());
-            zonda_rt::spawn(format!("client {number}"), move || client.run(steps))
+            zonda_rt::spawn(format!("client {number}"), move || client.run(steps, writing_steps))
         };
         let handles: Vec<_> = (0..self.clients).map(spawn).collect();
         let seen: Vec<_> =

@@ -2,7 +2,7 @@
 //!
 //! No power cuts; the simulator has those. Here the store lives on a device in memory and on the threads of the system, at full speed, with
 //! a budget of a small part of its data, which is there from the beginning, so that buffers are evicted and merged all the time. It is
-//! closed and opened again now and then.
+//! closed and opened again now and then, and there are stretches without writes, in which the ring of mini-pages is turned.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -25,6 +25,14 @@ const RARE_TIMES_MAX: u64 = 100;
 const SCAN_PAIRS_MAX: usize = 60;
 /// Snapshots that may be given up for one that is compared: with the least memory and the largest leaves five are.
 const GIVEN_UP_MAX: u64 = 12;
+/// Of so many stretches of operations one has no writes.
+const QUIET_ONE_IN: u64 = 8;
+/// The longest stretch: the background looks a few dozen times meanwhile.
+const STRETCH_OPERATIONS_MAX: u64 = 50_000;
+/// Of a million operations, how many put or delete a key.
+const WRITES: u64 = 430_000;
+/// And how many write several.
+const BATCHES: u64 = 40_000;
 /// So many times fewer keys where each value takes a block: as many bytes as with short ones in leaves.
 const BLOCKS_SHARE: u64 = 64;
 
@@ -66,23 +74,31 @@ struct Run {
     compared: u64,
     /// See `compared`.
     given_up: u64,
+    /// Mini-pages that were merged in turns of their ring, before the store was last opened.
+    merged_in_turns: u64,
 }
 
 impl Differential {
-    /// Runs to the end or to the first difference. `progress` hears of operations done.
+    /// Runs to the end or to the first difference. `progress` hears of operations done. Returns how many mini-pages were merged in turns
+    /// of their ring.
     ///
     /// # Errors
     /// The first difference, or refusal of the store.
-    pub fn run(&self, progress: &mut dyn FnMut(u64)) -> Result<(), Trouble> {
+    pub fn run(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, Trouble> {
         let mut run = self.begin().map_err(|what| Trouble { step: 0, what })?;
         (0..self.keys / 2).try_for_each(|_| run.put()).map_err(|what| Trouble { step: 0, what })?;
         for step in 0..self.operations {
-            run.step().map_err(|what| Trouble { step, what })?;
+            run.step(self.is_quiet(step)).map_err(|what| Trouble { step, what })?;
             if step.is_multiple_of(1 << 16) {
                 progress(step);
             }
         }
         run.finish().map_err(|what| Trouble { step: self.operations, what })
+    }
+
+    fn is_quiet(&self, step: u64) -> bool {
+        let stretch = (self.operations / (2 * QUIET_ONE_IN)).clamp(1, STRETCH_OPERATIONS_MAX);
+        step / stretch % QUIET_ONE_IN == QUIET_ONE_IN - 1
     }
 
     fn begin(&self) -> Step<Run> {
@@ -119,6 +135,7 @@ impl Differential {
             snapshot: None,
             compared: 0,
             given_up: 0,
+            merged_in_turns: 0,
         })
     }
 }
@@ -161,6 +178,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
             sieve: pick(3) > 0,
         })
         .log(pick(6) > 0)
+        .ring_turns(pick(4) > 0)
 }
 
 fn open(device: &Device, options: &Options) -> Step<Db> {
@@ -198,7 +216,7 @@ impl Run {
         value
     }
 
-    fn step(&mut self) -> Step<()> {
+    fn step(&mut self, is_quiet: bool) -> Step<()> {
         match self.rng.below(1_000_000) / self.rare_times {
             0..80 => return self.compare_snapshot(),
             80..97 => return self.db.checkpoint().map_err(text),
@@ -207,14 +225,18 @@ impl Run {
             100..120 => return self.set_memory(),
             _ => {}
         }
-        match self.rng.below(1_000_000) {
+        let drawn = match is_quiet {
+            true => WRITES + self.rng.below(1_000_000 - WRITES - BATCHES),
+            false => self.rng.below(1_000_000),
+        };
+        match drawn {
             0..350_000 => self.put(),
-            350_000..430_000 => {
+            350_000..WRITES => {
                 let key = self.key();
                 self.model.remove(&key);
                 self.db.delete(&key).map_err(text)
             }
-            430_000..880_000 => self.get(),
+            WRITES..880_000 => self.get(),
             880_000..900_000 => self.multi_get(),
             900_000..960_000 => self.scan(),
             _ => self.batch(),
@@ -317,13 +339,14 @@ impl Run {
 
     fn reopen(&mut self) -> Step<()> {
         self.snapshot = None;
+        self.merged_in_turns += self.db.stats().map_err(text)?.tree.mini_pages.merged_in_turns;
         self.db.clone().close().map_err(text)?;
         self.db = open(&self.device, &self.options)?;
         Ok(())
     }
 
     /// Everything is there, nothing else, and the store finds nothing wrong with itself; also after it was opened again.
-    fn finish(mut self) -> Step<()> {
+    fn finish(mut self) -> Step<u64> {
         same(self.given_up <= GIVEN_UP_MAX * self.compared, || {
             format!("{} snapshots were given up, and only {} compared", self.given_up, self.compared)
         })?;
@@ -340,7 +363,7 @@ impl Run {
             same(findings.is_empty(), || findings.join("; "))?;
             self.reopen()?;
         }
-        Ok(())
+        Ok(self.merged_in_turns)
     }
 }
 

@@ -21,6 +21,12 @@ use crate::{
     profile::pick,
 };
 
+/// Steps of merging buffers in a round of the background's work where it tends them, as in the facade.
+const TENDED_STEPS_MAX: usize = 64;
+
+/// A ring of a segment.
+const RING_BYTES: u64 = 32 << 10;
+
 /// Makes engines.
 #[derive(Clone, Debug)]
 pub struct EngineMaker {
@@ -32,6 +38,8 @@ pub struct EngineMaker {
     pub segment_blocks: u64,
     /// What of memory goes to what, and whether it moves.
     pub shares: Shares,
+    /// Whether the background merges buffers before writers have to, as in the facade.
+    pub tends_buffers: bool,
     /// What is wrong with it.
     pub bug: Option<Bug>,
 }
@@ -52,7 +60,21 @@ impl EngineMaker {
             page_cache_bytes: store.read_cache_bytes,
             moves: !fixed && Seed(tree.seed).derive("memory").rng().chance(0.5),
         };
-        Self { tree, store, segment_blocks, shares, bug }
+        let tends_buffers = Seed(tree.seed).derive("tended buffers").rng().chance(0.5);
+        Self { tree, store, segment_blocks, shares, tends_buffers, bug }
+    }
+
+    /// The same with a ring of mini-pages so short that changes fill it, which the background turns for all that is read.
+    #[must_use]
+    pub fn turning(mut self) -> Self {
+        let ring_bytes = RING_BYTES.max(2 * u64::from(self.tree.leaf_bytes));
+        self.tree.buffer_bytes = self.tree.buffer_bytes.min(ring_bytes);
+        self.tree.filter_bytes = 0;
+        let (promotion_percent, bytes_max) = (100, 2048);
+        self.tree.mini_pages = MiniPages { promotion_percent, bytes_max, turns: true, ..self.tree.mini_pages };
+        self.shares.buffer_bytes = self.tree.buffer_bytes;
+        self.tends_buffers = true;
+        self
     }
 
     fn in_place(&self) -> InPlaceOptions {
@@ -76,9 +98,10 @@ impl EngineMaker {
 
     fn subject(&self, engine: Engine, store: Arc<dyn PageStore>) -> Arc<dyn Subject> {
         let memory = Mover::begin(self.shares, &engine, self.tree.seed);
-        engine.tend_buffers(Seed(self.tree.seed).derive("tended buffers").rng().chance(0.5));
+        engine.tend_buffers(self.tends_buffers);
+        let buffer_steps_max = if self.tends_buffers { TENDED_STEPS_MAX } else { usize::from(memory.moves()) };
         let inline_bytes = INLINE_BYTES_MIN.min(self.tree.value_inline_bytes_max as usize);
-        let subject = EngineSubject { engine, store, memory, inline_bytes };
+        let subject = EngineSubject { engine, store, memory, buffer_steps_max, inline_bytes };
         match self.bug {
             Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),
             _ => Arc::new(subject),
@@ -218,7 +241,21 @@ pub struct EngineSubject {
     engine: Engine,
     store: Arc<dyn PageStore>,
     memory: Mover,
+    /// Steps of merging buffers in a round of the background's work; 0: writers do it all.
+    buffer_steps_max: usize,
     inline_bytes: usize,
+}
+
+impl EngineSubject {
+    /// As the facade's background does.
+    fn merge_buffers(&self) -> Answer<Step> {
+        for nth in 0..self.buffer_steps_max {
+            if self.engine.buffer_step()? == Step::Idle {
+                return Ok(if nth > 0 { Step::Progress } else { Step::Idle });
+            }
+        }
+        Ok(if self.buffer_steps_max > 0 { Step::Progress } else { Step::Idle })
+    }
 }
 
 impl From<TreeError> for Refusal {
@@ -298,11 +335,13 @@ impl Subject for EngineSubject {
                 let _label = cut_label("buffer image");
                 self.engine.checkpoint_step()?
             }
-            Work::Reclaim => match self.engine.reclaim_step()? {
-                Step::Progress => Step::Progress,
-                _ => self.engine.join_step()?,
-            },
-            Work::Memory => return Ok(self.memory.step(&self.engine, &self.store)?),
+            Work::Reclaim => self.engine.reclaim_step()?,
+            Work::Memory => {
+                self.memory.step(&self.engine, &self.store);
+                Step::Idle
+            }
+            Work::Buffers => self.merge_buffers()?,
+            Work::Join => self.engine.join_step()?,
         };
         Ok(step == Step::Progress)
     }
@@ -331,6 +370,7 @@ impl Subject for EngineSubject {
             splits: stats.splits,
             leaf_merges: stats.leaf_merges,
             merges: stats.merges,
+            merged_in_turns: stats.mini_pages.merged_in_turns,
             checkpoints: stats.checkpoints,
             zones_reset: usage.zones_reset,
             meta_bytes: written.meta,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zonda_pages::PageStore;
 use zonda_rt::{Mutex, Rng, Seed};
-use zonda_tree::{Engine, Step, TreeError};
+use zonda_tree::Engine;
 
 /// Steps of which one moves memory.
 const MOVES_ONE_IN: u64 = 8;
@@ -40,13 +40,16 @@ impl Mover {
         Self { shares, rng: Mutex::new(Seed(seed).derive("moves of memory").rng()) }
     }
 
-    /// Moves memory now and then, and lets buffers give up what they no longer have.
-    ///
-    /// # Errors
-    /// Those of merging buffers.
-    pub fn step(&self, engine: &Engine, store: &Arc<dyn PageStore>) -> Result<bool, TreeError> {
-        if !self.shares.moves {
-            return Ok(false);
+    /// Whether memory moves at all.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        self.shares.moves
+    }
+
+    /// Moves memory now and then: what buffers no longer have they give up in steps of their own.
+    pub fn step(&self, engine: &Engine, store: &Arc<dyn PageStore>) {
+        if !self.moves() {
+            return;
         }
         let mut rng = self.rng.lock();
         if rng.below(MOVES_ONE_IN) == 0 {
@@ -58,7 +61,5 @@ impl Mover {
             let held_bytes = engine.stats().memory_bytes;
             engine.set_memory_bytes_max(if rng.chance(0.3) { held_bytes } else { u64::MAX });
         }
-        drop(rng);
-        Ok(engine.buffer_step()? == Step::Progress)
     }
 }

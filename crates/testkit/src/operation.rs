@@ -13,6 +13,12 @@ const PASSED_A_STEP: u64 = 60;
 /// See [`PASSED_A_STEP`].
 const PASSED_MAX: u64 = 800;
 
+/// Of a thousand steps, how many write.
+const WRITES: u64 = 550;
+
+/// Keys that are got at once where nobody writes: so many that a turn of the ring is earned before the background looks again.
+const QUIET_KEYS_MAX: u64 = 100;
+
 /// A range of keys, owned.
 pub type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -62,12 +68,14 @@ pub enum Operation {
 impl Operation {
     /// Draws a step; `number` makes values unique.
     pub fn draw(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
-        match rng.below(1_000) {
+        let is_quiet = profile.is_quiet(number);
+        let drawn = if is_quiet { WRITES + rng.below(1_000 - WRITES) } else { rng.below(1_000) };
+        match drawn {
             0..320 => Self::write(rng, profile, number, 1),
             320..500 => Self::write_several(rng, profile, number),
-            500..550 => Self::replace(rng, profile, number),
-            550..720 => Self::Get(profile.hot_key(rng)),
-            720..770 => Self::get_many(rng, profile),
+            500..WRITES => Self::replace(rng, profile, number),
+            WRITES..720 => Self::Get(profile.hot_key(rng)),
+            720..770 => Self::get_many(rng, profile, is_quiet),
             770..840 => Self::Scan(profile.range(rng)),
             840..865 => Self::Hold,
             865..900 => Self::Look(profile.range(rng)),
@@ -126,8 +134,8 @@ impl Operation {
         }
     }
 
-    fn get_many(rng: &mut Rng, profile: &Profile) -> Self {
-        let count = 1 + rng.below(12);
+    fn get_many(rng: &mut Rng, profile: &Profile, is_quiet: bool) -> Self {
+        let count = 1 + rng.below(if is_quiet { QUIET_KEYS_MAX } else { 12 });
         Self::GetMany((0..count).map(|_| profile.hot_key(rng)).collect())
     }
 }

@@ -74,6 +74,7 @@ impl Outcome {
         self.done.splits += life.splits;
         self.done.leaf_merges += life.leaf_merges;
         self.done.merges += life.merges;
+        self.done.merged_in_turns += life.merged_in_turns;
         self.done.checkpoints += life.checkpoints;
         self.done.zones_reset += life.zones_reset;
         self.done.meta_bytes += life.meta_bytes;

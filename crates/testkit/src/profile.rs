@@ -54,6 +54,8 @@ pub struct Profile {
     pub passes: bool,
     /// Mean operations from an opening to a cut: short lives hit recovery, long ones reclaim.
     pub life_steps: u64,
+    /// Of three stretches of so many operations the last has no writes; 0: there is none such.
+    pub quiet_steps: u64,
 }
 
 impl Profile {
@@ -75,6 +77,7 @@ impl Profile {
             bulk,
             passes: false,
             life_steps,
+            quiet_steps: 0,
         };
         let most = profile.fitting(room_bytes);
         profile.key_count = 20 + most - rng.below(most).min(rng.below(most));
@@ -102,12 +105,26 @@ impl Profile {
         profile
     }
 
+    /// The same of short pairs, so many that a ring of mini-pages has no room for some of each leaf.
+    #[must_use]
+    pub fn turning(self, room_bytes: u64) -> Self {
+        let mut profile = Self { passes: false, keys: KeyShape::Number, values: ValueShape::Small, ..self };
+        profile.key_count = profile.fitting(room_bytes);
+        profile
+    }
+
     /// The same with some values of up to `bytes_max`, most of them short.
     #[must_use]
     pub fn with_long_values(self, bytes_max: usize, room_bytes: u64) -> Self {
         let mut profile = Self { passes: false, values: ValueShape::Mixed, value_bytes_max: bytes_max, ..self };
         profile.key_count = profile.fitting(room_bytes);
         profile
+    }
+
+    /// Whether operation `number` of a run may not write.
+    #[must_use]
+    pub fn is_quiet(&self, number: u64) -> bool {
+        number.checked_div(self.quiet_steps).is_some_and(|stretch| stretch % 3 == 2)
     }
 
     /// Keys whose pairs fill `room_bytes`.

@@ -1,13 +1,14 @@
-//! Whether a cut fell between a split or merge of leaves and the moment at which its record was written.
+//! Whether a cut fell between a change of leaves and the moment at which its record was written.
 
 use crate::{Outcome, Tally};
 
-/// Splits and merges of leaves that only memory knows of yet.
+/// Splits and merges of leaves, and new pages of a turn of the ring, that only memory knows of yet.
 #[derive(Debug, Default)]
 pub(crate) struct Restructures {
     last: Tally,
     split: bool,
     merge: bool,
+    turn: bool,
 }
 
 impl Restructures {
@@ -21,6 +22,7 @@ impl Restructures {
         let written = now.meta_bytes > self.last.meta_bytes;
         self.split = now.splits > self.last.splits || self.split && !written;
         self.merge = now.leaf_merges > self.last.leaf_merges || self.merge && !written;
+        self.turn = now.merged_in_turns > self.last.merged_in_turns || self.turn && !written;
         self.last = now;
     }
 
@@ -31,6 +33,9 @@ impl Restructures {
         }
         if self.merge {
             outcome.hit("merge");
+        }
+        if self.turn {
+            outcome.hit("turn");
         }
     }
 }

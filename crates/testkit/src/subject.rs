@@ -71,11 +71,15 @@ pub enum Work {
     Reclaim,
     /// Move memory between changes, records and pages.
     Memory,
+    /// Merge buffers before writers have to, and where readers want their room.
+    Buffers,
+    /// Join what deletes left sparse.
+    Join,
 }
 
 impl Work {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Log, Self::Checkpoint, Self::Reclaim, Self::Memory];
+    pub const ALL: [Self; 6] = [Self::Log, Self::Checkpoint, Self::Reclaim, Self::Memory, Self::Buffers, Self::Join];
 }
 
 /// What a subject has done since it was opened: tells a campaign what its cuts fell into.
@@ -87,6 +91,8 @@ pub struct Tally {
     pub leaf_merges: u64,
     /// Buffers merged into pages.
     pub merges: u64,
+    /// Of these, mini-pages that made room for readers as their ring was turned.
+    pub merged_in_turns: u64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// Zones reset.

@@ -26,7 +26,7 @@ impl Workers {
     #[must_use]
     pub fn start(subject: &Arc<dyn Subject>, excuse: &Excuse) -> Self {
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), trouble: Mutex::new(None) });
-        let maintenance: &[Work] = &[Work::Checkpoint, Work::Reclaim, Work::Memory];
+        let maintenance: &[Work] = &[Work::Memory, Work::Checkpoint, Work::Reclaim, Work::Buffers, Work::Join];
         let kinds: [(&str, &[Work]); 2] = [("log", &[Work::Log]), ("maintenance", maintenance)];
         let start = |(name, works): (&str, &'static [Work])| {
             let (shared, subject, excuse) = (Arc::clone(&shared), Arc::clone(subject), excuse.clone());

@@ -15,7 +15,7 @@ use crate::{
 
 /// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened, `close` while
 /// one is closed.
-pub const CUT_POINTS: [&str; 14] = [
+pub const CUT_POINTS: [&str; 15] = [
     "log",
     "page group",
     "address record",
@@ -28,6 +28,7 @@ pub const CUT_POINTS: [&str; 14] = [
     "reset",
     "split",
     "merge",
+    "turn",
     "recovery",
     "close",
 ];

@@ -28,7 +28,9 @@ fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
     assert!(all.closes > 0 && all.failures > 0, "{all:?}");
     // A label that the engine loses is missed here. Where cuts fall every change of the engine moves: other seeds may be needed.
-    let missed: Vec<_> = CUT_POINTS.into_iter().filter(|point| !all.hits.contains_key(point)).collect();
+    // Turns of the ring have a test of their own, of mini-pages alone.
+    let others = CUT_POINTS.into_iter().filter(|point| *point != "turn");
+    let missed: Vec<_> = others.filter(|point| !all.hits.contains_key(point)).collect();
     assert!(missed.is_empty(), "never cut: {missed:?} of {all:?}");
 }
 
@@ -73,6 +75,29 @@ fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
         assert!(all.cuts > 25, "{store}: {all:?}");
         all.snapshots_show_something().unwrap();
     }
+}
+
+/// Of the runs of one client a third of the time has no writes.
+#[test]
+fn a_ring_of_mini_pages_is_turned_beside_failing_calls_and_cuts() {
+    let mut beside_failures = 0;
+    for (ground, store) in [(GroundKind::Zones, "zoned"), (GroundKind::Blocks, "in-place")] {
+        let (design, ground) = (Some(Design::BfTree), Some(ground));
+        let settings = Settings { steps: 800, design, ground, clients: Some(1), ..Settings::default() };
+        let mut all = Outcome::default();
+        for seed in 1_000..1_030 {
+            let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| {
+                let replay =
+                    format!("sim --seed {seed} --steps 800 --clients 1 --design bftree --store {store} --verbose");
+                panic!("{trouble}\n  replay: cargo run -p zonda-testkit -- {replay}")
+            });
+            beside_failures += if outcome.failures > 0 { outcome.done.merged_in_turns } else { 0 };
+            all.add(&outcome);
+        }
+        assert!(all.hits.get("turn").is_some_and(|&hits| hits > 5), "{store}: {all:?}");
+        assert!(all.done.merged_in_turns > 50, "{store}: {all:?}");
+    }
+    assert!(beside_failures > 0, "no call failed beside a turn");
 }
 
 /// The first two found a store that did not open, and puts that waited for ever in one that was nearly full.
@@ -189,7 +214,7 @@ fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
     let ground = Some(GroundKind::Blocks);
     let settings = Settings { steps: 800, ground, ..Settings::default() };
     let mut all = Outcome::default();
-    for seed in [92004, 92006, 92015] {
+    for seed in [92004, 92006, 92024] {
         let replay =
             || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 800 --store in-place --verbose");
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));

@@ -41,8 +41,9 @@ impl Long {
             memory_bytes: self.memory_mib << 20,
         };
         match run.run(&mut |done| eprint!("\r{done} operations")) {
-            Ok(()) => {
-                writeln!(out, "\r{} operations on {run:?}: no difference", self.operations)?;
+            Ok(merged_in_turns) => {
+                let turned = format!("{merged_in_turns} mini-pages merged in turns of their ring");
+                writeln!(out, "\r{} operations on {run:?}: no difference, {turned}", self.operations)?;
                 Ok(true)
             }
             Err(trouble) => {

@@ -17,6 +17,9 @@ use crate::{
 
 use super::registers::{BATCH_MAX, GROUP, GROUPS, Registers, decode};
 
+/// Of twenty steps, how many write.
+const WRITES: u64 = 12;
+
 /// What a client saw.
 #[derive(Default)]
 pub(super) struct Seen {
@@ -65,10 +68,10 @@ impl Client {
         Self { subject, excuse, clock, registers, rng, seen, known: BTreeMap::new() }
     }
 
-    /// Does up to `steps` operations, until the power goes.
-    pub(super) fn run(mut self, steps: u64) -> Result<Seen, String> {
-        for _ in 0..steps {
-            let goes_on = self.step()?;
+    /// Does up to `steps` operations, until the power goes; only the first `writing_steps` may write.
+    pub(super) fn run(mut self, steps: u64, writing_steps: u64) -> Result<Seen, String> {
+        for step in 0..steps {
+            let goes_on = self.step(step < writing_steps)?;
             self.seen.steps += 1;
             self.seen.restructures.note(self.subject.tally());
             if !goes_on || self.excuse.is_cut() {
@@ -78,15 +81,16 @@ impl Client {
         Ok(self.seen)
     }
 
-    fn step(&mut self) -> Went {
+    fn step(&mut self, may_write: bool) -> Went {
         let key = self.any_key();
-        match self.rng.below(20) {
+        let drawn = if may_write { self.rng.below(20) } else { WRITES + self.rng.below(20 - WRITES) };
+        match drawn {
             0..5 => self.put(key),
             5..6 => self.write(vec![(key, None)]),
             6..8 => self.put_group(),
             8..9 => self.put_some(),
-            9..12 => self.replace(key),
-            12..15 => self.get_any(),
+            9..WRITES => self.replace(key),
+            WRITES..15 => self.get_any(),
             15..16 => self.get_many(),
             16..18 => self.look(),
             18..19 => self.sync(),
