@@ -168,11 +168,12 @@ impl Relocate for Unread<'_> {
 fn tidy(tree: &Tree, has_replayed: bool) -> Result<()> {
     let segments = |kind| tree.store.area(kind).segments().len();
     let are_few = segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT;
-    if are_few && (tree.options.log || !has_replayed) {
+    let must_forget = has_replayed && !tree.options.log;
+    if are_few && !must_forget {
         return Ok(());
     }
     match tree.checkpoint() {
-        Err(error) if tree.options.log && log::can_go_on(&error) => Ok(()),
+        Err(error) if !must_forget && log::can_go_on(&error) => Ok(()),
         outcome => outcome,
     }
 }
@@ -601,6 +602,20 @@ mod tests {
         let store = store.reopen(Survives::Flushed);
         open(as_pages(&store), TreeOptions { log: false, ..TreeOptions::default() }, &mut |_| ()).expect("room");
         assert_eq!(store.area(AreaKind::Log).segments().len(), 0, "nothing to be replayed over newer pages");
+    }
+
+    #[test]
+    fn a_full_store_without_a_log_opens_however_many_lives_it_had() {
+        let options = || TreeOptions { log: false, ..TreeOptions::default() };
+        let mut store = MemStore::new(MemOptions::default());
+        drop(create(Arc::clone(&store) as Arc<dyn PageStore>, options()).expect("an empty store"));
+        for _ in 0..2 * META_SEGMENTS_KEPT {
+            store = store.reopen(Survives::Flushed);
+            let of_the_new_life = 1;
+            store.wire().fill_after(of_the_new_life);
+            open(Arc::clone(&store) as Arc<dyn PageStore>, options(), &mut |_| ()).expect("nothing was logged");
+        }
+        assert!(store.area(AreaKind::Meta).segments().len() > META_SEGMENTS_KEPT, "it was too full to be tidied");
     }
 
     /// A leaf that replay has merged may come to lie where the MetaLog says that it lay, with another content.
