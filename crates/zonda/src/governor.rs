@@ -35,6 +35,8 @@ const STEP_SHARE: u64 = 32;
 /// gives up is clean. What buffers give up has to be merged into pages. While somebody writes, whose own merges wait for the same device,
 /// they give by single steps.
 const STEPS_MAX: u64 = 4;
+/// Windows without a writer before buffers lend what they have not filled: who writes now and then would take it back each time.
+const LENT_AFTER_WINDOWS: u64 = 4;
 /// With fewer puts than one for so many operations nobody writes.
 const READING_SHARE: u64 = 256;
 /// A change takes at least so many bytes in buffers.
@@ -268,7 +270,8 @@ fn look_for_writers(window: &mut Window, stats: &EngineStats) -> bool {
         window.began = now;
         window.reading = if work.is_reading() { window.reading + work.operations } else { 0 };
     }
-    window.reading == 0 || work.puts * READING_SHARE >= WINDOW_OPERATIONS.max(work.operations)
+    window.reading < LENT_AFTER_WINDOWS * WINDOW_OPERATIONS
+        || work.puts * READING_SHARE >= WINDOW_OPERATIONS.max(work.operations)
 }
 
 impl Governor {
@@ -403,10 +406,20 @@ impl Governor {
             None => self.follow_work(&mut window, &stats, movable),
         };
         let buffer_bytes = (movable - caches.bytes().min(movable)).min(plan.buffer_bytes_max).max(buffer_bytes_min);
-        self.engine.set_buffer_bytes(buffer_bytes);
         // Buffers give memory up only as they are merged: until then the caches wait.
         let free = movable.saturating_sub(stats.buffer_bytes.max(buffer_bytes_min));
-        let caches = self.give(caches.within(self.caches_min(), free), &stats, movable);
+        let caches = caches.within(self.caches_min(), free);
+        // Whoever gives memory up does so before another may take it.
+        let caches = if caches.pages < self.pages.cache_usage().bytes {
+            let given = self.give(caches, &stats, movable);
+            self.engine.set_buffer_bytes(buffer_bytes);
+            given
+        } else {
+            self.engine.set_buffer_bytes(buffer_bytes);
+            self.give(caches, &stats, movable)
+        };
+        // What the cache gave up is not there when the tree's next peak is.
+        self.seen.page_bytes.store(self.pages.memory_bytes(), Ordering::Relaxed);
         // Half the margin is for what the tree does before the next look, however late it comes; half for the page store.
         let page_bytes_promised = caches.pages + self.page_bytes_but_cache();
         let others = page_bytes_promised + plan.margin_bytes / 2;

@@ -144,7 +144,9 @@ impl MemoryPlan {
         let beyond = left.saturating_sub(taken + budget_bytes / 8 + buffer_bytes_max);
         // Fixed shares stay what they are: what buffers cannot have of theirs nobody has.
         let is_beyond = plan.shares.is_none() && plan.buffers_are_caches();
-        let read_cache_bytes = if is_beyond { beyond } else { plan.read_cache_bytes };
+        // A cache that is lent memory later is made for more than none: how many locks it has is decided here.
+        let for_loans = if plan.lends_idle_buffers { budget_bytes / 32 } else { 0 };
+        let read_cache_bytes = if is_beyond { beyond.max(for_loans) } else { plan.read_cache_bytes };
         let plan = Self { read_cache_bytes, ..plan };
         let at_first = left.saturating_sub(taken + read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
         let of_buffers = (LOG_OVER_BUFFERS * buffer_bytes_max).min(plan.log_limit_bytes);
