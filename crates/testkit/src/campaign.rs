@@ -106,16 +106,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut rng = Seed(seed).derive("world").rng();
     let fills = rng.chance(FILLING);
     let geometry = if fills { world::smallest_geometry(&mut rng) } else { world::small_geometry(&mut rng) };
-    let drawn = if rng.chance(0.5) { Design::Adb } else { Design::BTree };
-    // From a stream of its own, so that older seeds mean what they did but for the design.
-    let chains = Seed(seed).derive("chains").rng().chance(0.2);
-    let mini_pages = Seed(seed).derive("mini-pages").rng().chance(0.3);
-    let drawn = match (mini_pages, chains) {
-        (true, _) => Design::BfTree,
-        (false, true) => Design::Deltas,
-        (false, false) => drawn,
-    };
-    let design = settings.design.unwrap_or(drawn);
+    let design = draw_design(seed, &mut rng, settings);
     let mut maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
     if settings.separated {
         maker.tree.value_inline_bytes_max = 0;
@@ -173,6 +164,20 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();
     }
     Single::new(world, profile, rng, settings.steps).logged(logged).verbose(settings.verbose).run()
+}
+
+/// The design of a run, if the settings do not say it.
+fn draw_design(seed: u64, rng: &mut Rng, settings: &Settings) -> Design {
+    let drawn = if rng.chance(0.5) { Design::Adb } else { Design::BTree };
+    // From a stream of its own, so that older seeds mean what they did but for the design.
+    let chains = Seed(seed).derive("chains").rng().chance(0.2);
+    let mini_pages = Seed(seed).derive("mini-pages").rng().chance(0.3);
+    let drawn = match (mini_pages, chains) {
+        (true, _) => Design::BfTree,
+        (false, true) => Design::Deltas,
+        (false, false) => drawn,
+    };
+    settings.design.unwrap_or(drawn)
 }
 
 /// Where the leaves of a run lie, and the length of a block there; drawn from streams of their own, so that older seeds mean what they did
